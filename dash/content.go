@@ -50,6 +50,7 @@ type frameData struct {
 	Feed    string
 	Refresh int // seconds after which a browser without JavaScript loads the page again; 0 if never
 	Status  statusData
+	Health  healthLink
 	Home    string // on the page of an error: the address of the page Locks
 	Frozen  string // for a browser without JavaScript: the address of the page that does not reload
 }
@@ -82,7 +83,7 @@ func (d *Dashboard) contentOf(page string) func(query, extras) content {
 // content makes the content of a page.
 func (d *Dashboard) content(q query, e extras) content {
 	c := d.contentOf(q.page)(q, e)
-	c.parts = append(c.parts, part{"trouble", "trouble", d.status()})
+	c.parts = append(c.parts, part{"trouble", "trouble", d.status()}, part{"health-link", "health-link", d.findings.link(q.page)})
 	return c
 }
 
@@ -120,7 +121,7 @@ func (d *Dashboard) compose(r *http.Request, q query) content {
 		e.detail, e.mayUnlock = d.refreshDetail(r.Context(), v, time.Second), d.mayUnlock(r)
 	case "health":
 		if d.options.Findings != nil {
-			e.findings, e.checked = d.findings.get(r.Context(), d.options.Findings)
+			e.findings, e.checked = d.findings.get(r.Context(), findingsLife, d.options.Findings)
 		}
 	}
 	c := d.content(q, e)
@@ -168,7 +169,7 @@ func (d *Dashboard) storeName() string {
 // writePage sends a page with the content c in the frame f. It sets the fields of f that all
 // pages have.
 func (d *Dashboard) writePage(w http.ResponseWriter, r *http.Request, status int, c content, f frameData) {
-	f.Title, f.Store, f.Link, f.Status = c.title, d.storeName(), d.options.Link, d.status()
+	f.Title, f.Store, f.Link, f.Status, f.Health = c.title, d.storeName(), d.options.Link, d.status(), d.findings.link(f.Page)
 	f.Body = template.HTML(render(d.pages, c.page, c.data)) //nolint:gosec // every byte of it comes from html/template
 	d.write(w, r, status, "page", f)
 }

@@ -51,8 +51,9 @@ type Options struct {
 	Forced func(name string, h admin.Holder, reason string)
 
 	// Findings checks the store and returns the findings for the page Health. It is called
-	// when a browser opens the page, at most every 30 s. Its context ends after 10 s at the
-	// latest.
+	// when a browser opens the page, at most every 30 s, and every five minutes while a browser
+	// shows any page, for the number of problems in the navigation. Its context ends after 10 s
+	// at the latest.
 	Findings func(context.Context) []Finding
 
 	// NamePrefix limits the dashboard to names with this prefix.

@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,13 +28,13 @@ func TestPagesShowWhatIsLocked(t *testing.T) {
 		s.lock("deploy/prod")
 		time.Sleep(65 * time.Second)
 		for path, want := range map[string][]string{
-			"/":                        {"deploy/prod", "app@host:1", "1m 05s", "<progress", "1 name · 1 held"},
-			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect -- deploy/prod", "Token"},
+			"/":                        {"deploy/prod", "app@host:1", "1m 05s", "<progress", "<b>1</b> name<", "<b>1</b> held"},
+			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect -- deploy/prod", "Fencing token", "This dashboard cannot force a lock."},
 			"/holders":                 {"app@host:1", `href="lock?name=deploy%2Fprod"`},
 			"/event-log":               {"<h2>Events</h2>", "since the dashboard began to poll"},
 			"/health":                  {"Names in use", "holdfast doctor"},
 			"/lock?name=other":         {"Free: no client holds it."},
-			"/?q=nothing":              {"No lock matches the search.", "0 of 1 name"},
+			"/?q=nothing":              {"No lock matches the search.", `<b>0</b> names <span class="more">of 1</span>`},
 		} {
 			a := s.get(path)
 			if a.status != http.StatusOK {
@@ -77,16 +79,16 @@ func TestStreamTellsWhatChanges(t *testing.T) {
 		st := s.follow("view=", "")
 		defer st.close()
 		f, ok := st.next()
-		if !ok || !f.Full || f.ID == 0 || f.AsOf == 0 || f.HTML["summary"] == "" {
+		if !ok || !f.Full || f.ID == 0 || f.AsOf == 0 || f.HTML["figures"] == "" {
 			t.Fatalf("got first frame %+v, want everything", f)
 		}
-		if !strings.Contains(f.all(), "1 held") { // the walk was later than the first look
-			f, _ = st.until(3*time.Second, "1 held")
+		if !strings.Contains(f.all(), "<b>1</b> held") { // the walk was later than the first look
+			f, _ = st.until(3*time.Second, "<b>1</b> held")
 		}
 
 		second := s.lock("second")
 		seen, _ := st.until(3*time.Second, "second")
-		if seen.Full || strings.Contains(seen.all(), "first") || len(seen.Order) != 2 || seen.ID <= f.ID {
+		if seen.Full || strings.Contains(seen.all(), "first<") || len(seen.Order) != 2 || seen.ID <= f.ID {
 			t.Fatalf("got frame %+v, want only what is new", seen)
 		}
 
@@ -313,7 +315,7 @@ func TestLink(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
-		s.shows("/", `href="./?sort=-name"`, `role="rowgroup"></tbody>`) // the style sheet hides a table without rows
+		s.shows("/", `href="./?sort=name"`, `role="rowgroup"></tbody>`) // the style sheet hides a table without rows
 		free := s.d.Table()
 		lock := s.lock("deploy/prod")
 		time.Sleep(2 * time.Second)
@@ -398,9 +400,10 @@ func TestPagesOfRows(t *testing.T) {
 			"/?page=3":              {"lock050", "page 3 of 3", 10},
 			"/?page=99":             {"lock050", "page 3 of 3", 10},
 			"/?page=-4":             {"lock000", "page 1 of 3", 25},
+			"/?sort=name":           {"lock000", `aria-sort="ascending"`, 25},
 			"/?sort=-name":          {"lock059", `aria-sort="descending"`, 25},
 			"/?sort=lease":          {"lock059", `aria-sort="ascending"`, 25},
-			"/?q=LOCK01":            {"lock010", "10 of 60", 10},
+			"/?q=LOCK01":            {"lock010", `<b>10</b> names <span class="more">of 60</span>`, 10},
 			"/?q=app%40host&page=2": {"lock025", "page 2 of 3", 25},
 			"/?sort=bogus":          {"lock000", "page 1 of 3", 25},
 		} {
@@ -410,6 +413,77 @@ func TestPagesOfRows(t *testing.T) {
 				t.Errorf("%s: got %d rows %v, want %d from %s with %q", path, len(names), names, want.rows, want.first, want.text)
 			}
 		}
+	})
+}
+
+// The page Locks begins with the names that clients wait for, then with those whose lease ends
+// soon. The figures above the table count the names, and each figure leads to its names.
+func TestFigures(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		ctx, end := context.WithCancel(t.Context())
+		var others sync.WaitGroup
+		defer func() { end(); others.Wait() }()
+		others.Go(func() { _ = s.d.Watch(ctx) }) // so that the dashboard knows the leases from their beginning
+		s.lock("aged")
+		time.Sleep(20 * time.Second)
+		if _, err := s.locker.CountDownLatch("b/gate").TrySet(ctx, 3); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			permit, err := s.locker.Semaphore("c/pool", 5).Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer permit.Unlock()
+		}
+		fair, err := s.locker.FairMutex("y/line").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting, cancel := context.WithCancel(ctx)
+		var waiters sync.WaitGroup
+		for range 2 {
+			waiters.Go(func() {
+				other := holdfast.New(s.store.Backend, nil)
+				if _, err := other.FairMutex("y/line").Lock(waiting); err == nil {
+					t.Error("the waiter got the lock")
+				}
+			})
+		}
+		time.Sleep(3 * time.Second)
+		s.lock("z/fixed", holdfast.FixedLease(time.Minute))
+		time.Sleep(40 * time.Second)
+
+		all := []string{"y/line", "z/fixed", "aged", "b/gate", "c/pool"}
+		for path, want := range map[string]struct {
+			names []string
+			text  string
+		}{
+			"/":                        {all, `<a href="./" aria-current="true"><b>5</b> names</a>`},
+			"/?show=held":              {[]string{"y/line", "z/fixed", "aged", "c/pool"}, `<a href="./?show=held" aria-current="true"><b>4</b> held <span class="more">5 holds</span></a>`},
+			"/?show=contended":         {[]string{"y/line"}, `<a href="./?show=contended" aria-current="true" class="alarm" title="names for which clients wait"><b>1</b> contended <span class="more">2 waiting</span></a>`},
+			"/?show=ending":            {[]string{"z/fixed"}, `<b>1</b> ending soon</a>`},
+			"/?show=held&sort=-held":   {[]string{"aged", "c/pool", "y/line", "z/fixed"}, `<a href="./?show=held&amp;sort=-held" title="the longest holds first"><b><span class="ago"`},
+			"/?show=held&q=line":       {[]string{"y/line"}, `<a href="./?q=line&amp;show=ending" title=`},
+			"/?show=contended&q=pool":  {nil, "No lock matches the search."},
+			"/?show=unheard-of":        {all, `<a href="./" aria-current="true">`},
+			"/?sort=waiting":           {[]string{"aged", "b/gate", "c/pool", "z/fixed", "y/line"}, `aria-sort="ascending"`},
+			"/?sort=lease&show=ending": {[]string{"z/fixed"}, `<input type="hidden" name="show" value="ending">`},
+		} {
+			body := s.get(path).body
+			var names []string
+			for _, match := range regexp.MustCompile(`role="rowheader" class="name"><a href="[^"]*"><bdi>([^<]*)</bdi>`).FindAllStringSubmatch(body, -1) {
+				names = append(names, match[1])
+			}
+			if !slices.Equal(names, want.names) || !strings.Contains(body, want.text) {
+				t.Errorf("%s: got rows %v, want %v with %q in\n%s", path, names, want.names, want.text, body)
+			}
+		}
+		cancel()
+		waiters.Wait()
+		must.Unlock(t, fair)
+		time.Sleep(3 * time.Second)
+		s.shows("/?show=contended", "No lock is like that now.", "<b>–</b> contended")
 	})
 }
 
@@ -441,7 +515,7 @@ func TestKindsOfLocks(t *testing.T) {
 			waited <- err
 		}()
 		time.Sleep(3 * time.Second)
-		s.shows("/", "reads", "1 of 5", "3 left", "in the queue", "read-write", "semaphore", "latch", "fair")
+		s.shows("/", "reads", "1 of 5", "3 left", "in queue", "read-write", "semaphore", "latch", "fair")
 		s.shows("/lock?name=line", "waiter@host:2")
 		cancel()
 		<-waited
@@ -457,7 +531,7 @@ func TestWaitersThatAreNotShown(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		for _, path := range []string{"/", "/lock?name=job", "/event-log"} {
 			body := s.get(path).body
-			for _, no := range []string{"0 waiting", ">0<", "No client waited"} {
+			for _, no := range []string{"0 waiting", `class="none">0<`, "<b>0</b> contended", "nobody", "No client waited"} {
 				if strings.Contains(body, no) {
 					t.Errorf("%s says %q:\n%s", path, no, body)
 				}
@@ -526,8 +600,9 @@ func TestFindings(t *testing.T) {
 	inBubble(t, options, func(t *testing.T, s *site) {
 		for range 3 {
 			body := s.get("/health").body
-			if strings.Index(body, "eviction") > strings.Index(body, "version") || !strings.Contains(body, "&lt;b&gt;") {
-				t.Errorf("got\n%s\nwant the worst first, as text", body)
+			danger, fine, good := strings.Index(body, "eviction"), strings.Index(body, "1 check found no problem"), strings.Index(body, "version")
+			if danger < 0 || danger > fine || fine > good || !strings.Contains(body, "&lt;b&gt;") {
+				t.Errorf("got\n%s\nwant the danger first, as text, and what is good folded", body)
 			}
 		}
 		if calls != 1 {
@@ -536,6 +611,36 @@ func TestFindings(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		if s.get("/health"); calls != 2 {
 			t.Errorf("got %d examinations half a minute later, want 2", calls)
+		}
+	})
+}
+
+// While a browser is open, each page shows how many problems the store has.
+func TestProblemsInTheNavigation(t *testing.T) {
+	calls := 0
+	list := []dash.Finding{{Severity: dash.Warning, Title: "replicas"}, {Severity: dash.Danger, Title: "eviction"}, {Severity: dash.Note, Title: "version"}}
+	options := &dash.Options{Findings: func(context.Context) []dash.Finding {
+		calls++
+		return list
+	}}
+	inBubble(t, options, func(t *testing.T, s *site) {
+		s.shows("/", "Health</a>")
+		time.Sleep(time.Minute)
+		if calls != 0 {
+			t.Errorf("got %d examinations while no browser was open, want none", calls)
+		}
+		st := s.follow("view=", "")
+		defer func() { st.close() }()
+		st.until(5*time.Second, `Health<span class="badge danger">2<span class="hidden"> problems</span></span></a>`)
+		s.shows("/lock?name=x", `<span class="badge danger">2<`)
+		list = list[:1]
+		st.until(5*time.Minute+5*time.Second, `Health<span class="badge warning">1<span class="hidden"> problem</span></span></a>`)
+		list = nil
+		st.close()
+		st = s.follow("view=", "") // a stream ends after ten minutes
+		st.until(5*time.Minute+5*time.Second, `<span id="health-link"><a href="health">Health</a></span>`)
+		if calls != 3 {
+			t.Errorf("got %d examinations in ten minutes, want 3", calls)
 		}
 	})
 }
@@ -587,9 +692,9 @@ func TestForgetsWhatIsFree(t *testing.T) {
 		}
 		st := s.follow("view=", "")
 		defer st.close()
-		st.until(3*time.Second, "40 names")
+		st.until(4*time.Second, "<b>40</b> names")
 		s.store.Drop("lock039")
-		st.until(5*time.Second, "39 names")
+		st.until(5*time.Second, "<b>39</b> names")
 	})
 }
 
@@ -607,7 +712,7 @@ func TestForgetsWhatIsFreeWhileWalksBreakOff(t *testing.T) {
 			s.store.Drop(fmt.Sprintf("lock%03d", i))
 		}
 		time.Sleep(20 * time.Second)
-		s.shows("/", "30 names")
+		s.shows("/", "<b>30</b> names")
 	})
 }
 

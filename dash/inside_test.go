@@ -167,28 +167,46 @@ func TestStreamsEnd(t *testing.T) {
 	})
 }
 
-func TestLateRenewal(t *testing.T) {
+// A lease ends soon when a renewal is late. If it was never renewed it may be fixed, and ends
+// soon within its last minute.
+func TestEndsSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := observe.New(admin.New(memhold.New()), nil)
-		polled := func(left time.Duration) lease {
-			o.Poll(t.Context(), time.Now(), admin.Record{Name: "job", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{
-				{Holder: admin.Holder{Owner: "a:1", Holds: 1, Remaining: left}},
-			}})
+		polled := func(left time.Duration, taken bool) lease {
+			hold := admin.Hold{Holder: admin.Holder{Owner: "a:1", Holds: 1, Remaining: left}}
+			if taken {
+				hold.Owner += driver.KeptOwner
+			}
+			o.Poll(t.Context(), time.Now(), admin.Record{Name: "job", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{hold}})
 			s, _ := o.Get("job")
 			return leaseOf(s.Holds[0], false)
 		}
-		polled(30 * time.Second)
+		want := func(when string, l lease, soon, renewed bool) {
+			t.Helper()
+			if l.IsSoon != soon || l.Renewed != renewed {
+				t.Errorf("%s: got %+v, want that it ends soon: %t, renewed: %t", when, l, soon, renewed)
+			}
+		}
+		want("new", polled(30*time.Second, false), false, false)
 		time.Sleep(16 * time.Second)
-		if l := polled(14 * time.Second); l.IsLate || l.Late != 0 {
-			t.Errorf("got %+v of a lease that was never renewed, want no renewal expected", l)
-		}
-		if l := polled(30 * time.Second); l.IsLate || l.Late == 0 {
-			t.Errorf("got %+v after a renewal", l)
-		}
-		time.Sleep(16 * time.Second)
-		if l := polled(14 * time.Second); !l.IsLate {
-			t.Errorf("got %+v 16s after a renewal of 30s, want late", l)
-		}
+		want("never renewed, 14s left of 30s", polled(14*time.Second, false), true, false)
+		want("renewed", polled(30*time.Second, false), false, true)
+		time.Sleep(14 * time.Second)
+		want("14s after a renewal of 30s", polled(16*time.Second, false), false, true)
+		time.Sleep(2 * time.Second)
+		want("16s after a renewal of 30s", polled(14*time.Second, false), true, true)
+
+		o.Poll(t.Context(), time.Now(), admin.Record{Name: "job"})
+		want("fixed", polled(time.Hour, false), false, false)
+		time.Sleep(58 * time.Minute)
+		want("two minutes left of a fixed hour", polled(2*time.Minute, false), false, false)
+		time.Sleep(90 * time.Second)
+		want("half a minute left of a fixed hour", polled(30*time.Second, false), true, false)
+
+		o.Poll(t.Context(), time.Now(), admin.Record{Name: "job"})
+		want("taken after its release", polled(10*time.Second, true), false, false)
+		time.Sleep(9 * time.Second)
+		want("taken for one more second", polled(time.Second, true), false, false)
 	})
 }
 

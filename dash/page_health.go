@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	findingsLife = 30 * time.Second
-	findingsTime = 10 * time.Second
+	findingsLife = 30 * time.Second // how long the page Health shows the same findings
+	findingsTime = 10 * time.Second // the longest time of the checks
+	findingsNews = 5 * time.Minute  // how often the store is checked while a browser is open
 )
 
 // Severity is how much a Finding matters.
@@ -43,7 +45,8 @@ type Finding struct {
 type healthData struct {
 	Store    []factData
 	Checked  time.Time
-	Findings []Finding
+	Findings []Finding // those that are not Good, the worst first
+	Good     []Finding
 	Examines bool // Options.Findings is set
 }
 
@@ -51,22 +54,55 @@ type factData struct{ Name, Text string }
 
 // findings keeps the results of the last checks for a while.
 type findings struct {
-	busy    chan struct{} // of capacity 1; the caller that fills it may use the fields below
-	list    []Finding
+	busy    chan struct{} // of capacity 1; the caller that fills it may use the fields list and checked
+	list    []Finding     // the worst first
 	checked time.Time
+
+	problems atomic.Int32 // how many of the last findings are a Warning or a Danger
+	worst    atomic.Int32 // the Severity of the worst finding
 }
 
-// get returns the results of the last checks, and their time. If they are older than
-// findingsLife, it runs the checks again, and other callers wait for the results. If ctx ends
-// first, it returns nil and the zero time.
-func (f *findings) get(ctx context.Context, examine func(context.Context) []Finding) ([]Finding, time.Time) {
+// healthLink is the link to the page Health in the navigation, with the number of problems.
+type healthLink struct {
+	Current  bool // the page is the page Health itself
+	Problems int32
+	Worst    Severity
+}
+
+func (f *findings) link(page string) healthLink {
+	return healthLink{Current: page == "health", Problems: f.problems.Load(), Worst: Severity(f.worst.Load())}
+}
+
+// examine checks the store now and then while a browser is open, so that the navigation shows
+// the number of problems. It returns when ctx ends.
+func (d *Dashboard) examine(ctx context.Context) {
+	if d.options.Findings == nil {
+		return
+	}
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		if d.views.watched() {
+			d.findings.get(ctx, findingsNews, d.options.Findings)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// get returns the results of the last checks, and their time. If they are older than `life`,
+// it runs the checks again, and other callers wait for the results. If ctx ends first, it
+// returns nil and the zero time.
+func (f *findings) get(ctx context.Context, life time.Duration, examine func(context.Context) []Finding) ([]Finding, time.Time) {
 	select {
 	case f.busy <- struct{}{}:
 	case <-ctx.Done():
 		return nil, time.Time{}
 	}
 	defer func() { <-f.busy }() // also when examine panics
-	if time.Since(f.checked) >= findingsLife {
+	if time.Since(f.checked) >= life {
 		limited, cancel := context.WithTimeout(ctx, findingsTime)
 		defer cancel()
 		list := examine(limited)
@@ -75,12 +111,29 @@ func (f *findings) get(ctx context.Context, examine func(context.Context) []Find
 		}
 		worstFirst := func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) }
 		f.list, f.checked = slices.SortedStableFunc(slices.Values(list), worstFirst), time.Now()
+		problems := 0
+		for _, finding := range list {
+			if finding.Severity >= Warning {
+				problems++
+			}
+		}
+		f.problems.Store(int32(problems)) //nolint:gosec // there are some dozens of checks
+		if len(f.list) > 0 {
+			f.worst.Store(int32(f.list[0].Severity)) //nolint:gosec // there are five severities
+		}
 	}
 	return f.list, f.checked
 }
 
 func (d *Dashboard) healthContent(_ query, e extras) content {
-	data := healthData{Store: d.facts(), Checked: e.checked, Findings: e.findings, Examines: d.options.Findings != nil}
+	data := healthData{Store: d.facts(), Checked: e.checked, Examines: d.options.Findings != nil}
+	for _, f := range e.findings {
+		if f.Severity == Good {
+			data.Good = append(data.Good, f)
+			continue
+		}
+		data.Findings = append(data.Findings, f)
+	}
 	return content{title: "Health", page: "health", data: data, parts: []part{{"facts", "facts", data.Store}}}
 }
 

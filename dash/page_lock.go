@@ -2,6 +2,7 @@ package dash
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ const timelineRows = 100
 type lockData struct {
 	Name, Title string
 	Unlock      string // the address of the page that forces the lock; "" if the user may not force the lock, or if the lock is free
+	NoUnlock    string // why the user may not force the lock; "" if the lock is free
 	State       stateData
 	Keys        []keyData
 	Events      []eventData
@@ -23,20 +25,28 @@ type lockData struct {
 
 // stateData has the holders and the waiters of a lock.
 type stateData struct {
-	Free      bool
-	Trouble   string
-	Kind      string
-	Count     string
-	Token     uint64
-	Holds     []holdData
-	More      int
-	Waiters   []waiterData
-	MoreWait  int
-	Clients   []waiterData // the clients that wait without a position in a queue
-	Listeners int          // how many clients listen for a release; -1 if that is not known
-	CLI       []string
+	Free    bool
+	Trouble string
+	Kind    string
+	Count   string // as countOf returns it
+	Token   uint64 // the last fencing token of the name; 0 if it is not known
+	CLI     []string
 
-	MoreClients int // how many of the clients that listen are not in Clients
+	Holders int // how many holders there are
+	Holds   []holdData
+	Unnamed int       // how many of the holders are not in Holds
+	More    bool      // there is more than one holder
+	Only    *holdData // the only holder; nil if there is none, or more than one
+	Oldest  *holdData // the holder that has held for longest
+	Next    *holdData // the holder whose lease ends first
+
+	Waiting     int  // how many wait, as far as the store shows
+	Hidden      bool // the store does not show whether there are waiters
+	Longest     *waiterData
+	Waiters     []waiterData
+	MoreWait    int          // how many waiters of the queue are not in Waiters
+	Clients     []waiterData // the clients that wait without a position in a queue
+	MoreClients int          // how many of the clients that listen are not in Clients
 }
 
 // waiterData is a waiter in the queue, or a client with waiters.
@@ -59,7 +69,8 @@ func (d *Dashboard) lockContent(q query, e extras) content {
 	events := d.eventLog.of(time.Time{}, timelineRows, func(s *event) bool { return s.Name == q.name })
 	data := lockData{
 		Name: short(text, 2*longName), Title: short(text, 2000), Keys: keys(e.detail), State: stateData{Free: true},
-		Events: eventRows(events), Charts: d.lockCharts(time.Now(), q.name),
+		Events: eventRows(events),
+		Charts: slices.DeleteFunc(d.lockCharts(time.Now(), q.name), func(c chart) bool { return len(c.Bars) == 0 }),
 	}
 	switch {
 	case known:
@@ -71,8 +82,14 @@ func (d *Dashboard) lockContent(q query, e extras) content {
 		data.State.Trouble = errorText(e.detail.err)
 	}
 	data.State.CLI = commands(s.Holds, q.name)
-	if e.mayUnlock && len(s.Holds) > 0 {
+	switch {
+	case len(s.Holds) == 0:
+	case e.mayUnlock:
 		data.Unlock = "unlock?name=" + url.QueryEscape(q.name)
+	case d.options.AllowUnlock:
+		data.NoUnlock = "Only operators may force this lock."
+	default:
+		data.NoUnlock = "This dashboard cannot force a lock."
 	}
 	return content{
 		title: short(data.Name, 60), page: "lock", data: data,
@@ -101,11 +118,24 @@ func commands(holds []observe.Hold, name string) []string {
 // stateOf describes the holders and the waiters of a lock.
 func stateOf(e observe.State, shown detail) stateData {
 	s := stateData{
-		Kind: string(e.Kind), Count: countOf(e.Record), Token: shown.Token, Listeners: e.Listeners,
-		More: max(0, e.Holders-len(e.Holds)), MoreWait: max(0, e.Waiting-len(e.Waiters)),
+		Kind: string(e.Kind), Count: countOf(e.Record), Token: shown.Token,
+		Holders: e.Holders, Unnamed: max(0, e.Holders-len(e.Holds)), More: e.Holders > 1,
+		Waiting: waiting(e.Record), Hidden: waitersHidden(e.Record), MoreWait: max(0, e.Waiting-len(e.Waiters)),
 	}
 	for _, h := range e.Holds {
 		s.Holds = append(s.Holds, holdOf(e, h))
+	}
+	for i := range s.Holds {
+		h := &s.Holds[i]
+		if s.Oldest == nil || h.Since.At.Before(s.Oldest.Since.At) {
+			s.Oldest = h
+		}
+		if s.Next == nil || !h.Hold.Ends.IsZero() && (s.Next.Hold.Ends.IsZero() || h.Hold.Ends.Before(s.Next.Hold.Ends)) {
+			s.Next = h
+		}
+	}
+	if len(s.Holds) == 1 && !s.More {
+		s.Only = &s.Holds[0]
 	}
 	for i, q := range e.Waiters {
 		s.Waiters = append(s.Waiters, waiterData{person: describe(q.Client, q.Owner, q.Note), Place: i + 1, Mode: modeOf(e.Kind, q.Mode), Since: ago{e.Waits[q.Owner], true}})
@@ -116,7 +146,14 @@ func stateOf(e observe.State, shown detail) stateData {
 		since := shown.seen.Add(-w.Waited).Round(time.Second)
 		s.Clients = append(s.Clients, waiterData{person: describe(w.Client, "", w.Client.Note), Count: w.Count, Mode: modeOf(e.Kind, w.Mode), Since: ago{since, false}})
 	}
-	s.MoreClients = max(0, s.Listeners-len(named))
+	s.MoreClients = max(0, e.Listeners-len(named))
+	for _, list := range [][]waiterData{s.Waiters, s.Clients} {
+		for i := range list {
+			if s.Longest == nil || list[i].Since.At.Before(s.Longest.Since.At) {
+				s.Longest = &list[i]
+			}
+		}
+	}
 	return s
 }
 

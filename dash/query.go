@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	pageRows = 25
-	longFind = 256 // the most bytes of a search
+	pageRows  = 25
+	longFind  = 256        // the most bytes of a search
+	firstSort = "-waiting" // the order of the page Locks: names with the most waiters first
 )
 
 // query says what a page shows.
@@ -18,10 +19,18 @@ type query struct {
 	page       string // "", "lock", "holders", "event-log", "health"
 	find       string
 	sort       string // the field By of the column by which the rows are sorted; a "-" before it reverses the order
+	show       string // on the page Locks: which names to show, as in the constants below; "" for all names
 	pageNumber int    // the number of the page of rows, from 1
 	name       string
 	what       string // on the page Event log: the only kind of event to show; "" for all kinds
 }
+
+// The names to which the page Locks can be limited.
+const (
+	showHeld      = "held"      // somebody holds the name
+	showContended = "contended" // somebody waits for the name
+	showEnding    = "ending"    // a lease of the name ends soon, see endsSoon
+)
 
 // filters returns the kinds of events to which the page Event log can be limited: rare
 // ones, for which users search.
@@ -31,7 +40,7 @@ func filters() []string {
 
 // parseQuery reads the parameters of a request, and ignores parameters that are not valid.
 func parseQuery(page string, v url.Values) query {
-	q := query{page: page, sort: "name", pageNumber: 1}
+	q := query{page: page, sort: firstSort, pageNumber: 1}
 	if page == "lock" {
 		q.name = v.Get("name")
 		return q
@@ -43,6 +52,9 @@ func parseQuery(page string, v url.Values) query {
 	q.find = printable(strings.TrimSpace(q.find[:min(len(q.find), longFind)])) // the form in which pages show names
 	if what := v.Get("what"); page == "event-log" && slices.Contains(filters(), what) {
 		q.what = what
+	}
+	if show := v.Get("show"); page == "" && slices.Contains([]string{showHeld, showContended, showEnding}, show) {
+		q.show = show
 	}
 	if by := strings.TrimPrefix(v.Get("sort"), "-"); slices.ContainsFunc(columns(), func(c column) bool { return c.By == by }) {
 		q.sort = v.Get("sort")
@@ -65,8 +77,9 @@ func (q query) values() url.Values {
 	set("name", q.name, "")
 	set("q", q.find, "")
 	set("what", q.what, "")
+	set("show", q.show, "")
 	set("page", strconv.Itoa(q.pageNumber), "1")
-	set("sort", q.sort, "name")
+	set("sort", q.sort, firstSort)
 	return v
 }
 
@@ -97,12 +110,23 @@ func (q query) feed() string {
 }
 
 // sorted returns the query for the same page, sorted by the column `by`. If q is already
-// sorted by that column, sorted reverses the order.
+// sorted by that column, sorted reverses the order. The column Waiting begins with the most
+// waiters.
 func (q query) sorted(by string) query {
-	if q.sort == by {
-		by = "-" + by
+	reversed := "-" + by
+	switch {
+	case q.sort == by, by == "waiting" && q.sort != reversed:
+		q.sort = reversed
+	default:
+		q.sort = by
 	}
-	q.sort, q.pageNumber = by, 1
+	q.pageNumber = 1
+	return q
+}
+
+// showing returns the query for the same page, limited to the names that `show` says.
+func (q query) showing(show string) query {
+	q.show, q.pageNumber = show, 1
 	return q
 }
 

@@ -54,27 +54,46 @@ type lease struct {
 	Unknown bool  // the store does not report when the lease ends
 	Ends    int64 // when the lease ends, in ms since 1970
 	Span    int64 // the longest time until the end of the lease that a poll found, in ms
-	Late    int64 // from this time on a renewal is late, in ms since 1970; 0 if no renewal was found
+	Soon    int64 // from this time on the lease ends soon, in ms since 1970; see endsSoon
+	Renewed bool  // a renewal was found, so that the next one is late if the lease ends soon
 	Left    int64 // the rest of the lease, in ms; not set for browsers that count it themselves
-	IsLate  bool
+	IsSoon  bool
 	Text    string
 }
 
-// leaseOf describes the lease of h. Clients renew after a third of the lease, so a renewal is
-// late when less than half is left. If `live` is true, the result has no fields that the
+// leaseOf describes the lease of h. If `live` is true, the result has no fields that the
 // browser computes itself.
 func leaseOf(h observe.Hold, live bool) lease {
 	if h.Ends.IsZero() {
 		return lease{Forever: !h.UnknownEnd, Unknown: h.UnknownEnd}
 	}
-	l := lease{Ends: h.Ends.UnixMilli(), Span: max(h.Span.Milliseconds(), 1)}
-	if h.Renewals > 0 {
-		l.Late = h.Ends.Add(-h.Span / 2).UnixMilli()
+	l := lease{Ends: h.Ends.UnixMilli(), Span: max(h.Span.Milliseconds(), 1), Renewed: h.Renewals > 0}
+	if !h.Kept() {
+		l.Soon = soonFrom(h).UnixMilli()
 	}
 	if !live {
-		left := max(time.Until(h.Ends), 0)
+		now := time.Now()
+		left := max(h.Ends.Sub(now), 0)
 		l.Left, l.Text = left.Milliseconds(), span(left)
-		l.IsLate = l.Late != 0 && time.Now().UnixMilli() > l.Late
+		l.IsSoon = endsSoon(h, now)
 	}
 	return l
+}
+
+// endsSoon reports whether the lease of h is near its end, so that an operator may want to
+// look at it: a renewal is late, or a lease that was never renewed has almost passed. A name
+// that stays taken after its release is not meant to be renewed, so its end is no news.
+func endsSoon(h observe.Hold, now time.Time) bool {
+	return !h.Ends.IsZero() && !h.Kept() && now.After(soonFrom(h))
+}
+
+// soonFrom returns the time after which the lease of h ends soon. Clients renew after a third
+// of the lease, so a renewal is late when less than half is left. A lease that was never
+// renewed may be fixed, and long: then it ends soon within its last minute.
+func soonFrom(h observe.Hold) time.Time {
+	last := h.Span / 2
+	if h.Renewals == 0 {
+		last = min(last, time.Minute)
+	}
+	return h.Ends.Add(-last)
 }

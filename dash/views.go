@@ -254,6 +254,13 @@ func (v *views) read() []*view {
 	return list
 }
 
+// watched reports whether any browser watches a page.
+func (v *views) watched() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.readers) > 0
+}
+
 // publish sends each browser the changes of its page.
 func (d *Dashboard) publish() {
 	for _, w := range d.views.read() {

@@ -83,7 +83,8 @@ func (d *Dashboard) idle(now time.Time) bool {
 }
 
 // watch is the watcher: it polls the names on the pages, and updates the browsers. Beside it
-// one goroutine scans all names, and another adds changes to the event log.
+// one goroutine scans all names, another adds changes to the event log, and a third checks the
+// store.
 func (d *Dashboard) watch() {
 	d.alone.Lock()
 	defer d.alone.Unlock()
@@ -91,6 +92,7 @@ func (d *Dashboard) watch() {
 	var others sync.WaitGroup
 	others.Go(func() { d.scan(ctx) })
 	others.Go(func() { d.readLog(ctx) })
+	others.Go(func() { d.examine(ctx) })
 	defer func() { cancel(); others.Wait() }()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()

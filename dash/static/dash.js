@@ -45,12 +45,12 @@
     }
     for (const e of root.querySelectorAll("[data-ends]")) {
       const left = Math.max(0, e.dataset.ends - now);
-      const late = "late" in e.dataset && now > e.dataset.late;
+      const soon = "soon" in e.dataset && now > e.dataset.soon;
       e.querySelector("progress").value = left;
       put(e.querySelector(".left"), span(left));
-      e.classList.toggle("late", late);
+      e.classList.toggle("soon", soon);
       const why = e.querySelector(".why");
-      if (why) why.hidden = !late;
+      if (why) why.hidden = !soon;
     }
   };
 

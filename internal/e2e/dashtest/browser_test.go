@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 func desktop() browser.Screen { return browser.Screen{Width: 1280, Height: 900} }
-func phone() browser.Screen   { return browser.Screen{Width: 390, Height: 844} }
+func phone() browser.Screen   { return browser.Screen{Width: 360, Height: 800} }
 
 // countUpdates counts what the server sends to a page.
 const countUpdates = `window.updates = 0;

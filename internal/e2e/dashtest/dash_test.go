@@ -24,13 +24,13 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // row is an expression: the row of a lock, if it is shown.
 func row(name string) string {
-	return fmt.Sprintf("[...document.querySelectorAll('#rows tr')].find((r) => r.querySelector('th').textContent.trim() === %q)", name)
+	return fmt.Sprintf("[...document.querySelectorAll('#rows tr')].find((r) => r.querySelector('th bdi').textContent === %q)", name)
 }
 
 func screens() map[string]browser.Screen {
 	return map[string]browser.Screen{
 		"Desktop": desktop(), "Phone": phone(),
-		"DesktopDark": {Width: 1280, Height: 900, Dark: true}, "PhoneDark": {Width: 390, Height: 844, Dark: true},
+		"DesktopDark": {Width: 1280, Height: 900, Dark: true}, "PhoneDark": {Width: 360, Height: 800, Dark: true},
 	}
 }
 
@@ -86,7 +86,7 @@ func TestLockPage(t *testing.T) {
 			t.Errorf("no %q on the page:\n%s", want, text)
 		}
 	}
-	if n := browser.Eval[int](p, "document.querySelectorAll('#state table')[1].tBodies[0].rows.length"); n != 2 {
+	if n := browser.Eval[int](p, "document.querySelector('#state table').tBodies[0].rows.length"); n != 2 {
 		t.Errorf("got %d waiters, want 2", n)
 	}
 	// What is unfolded stays so, although an update replaces what is around it.
@@ -123,7 +123,7 @@ func TestSearchAndSort(t *testing.T) {
 	p.Until(3*time.Second, "what was found", "location.search === '?q=REDISSON' && document.querySelectorAll('#rows tr').length === 3")
 	p.Do(chromedp.Click("thead .lease a"))
 	p.Until(3*time.Second, "sorted", "document.querySelector('th.lease').ariaSort === 'ascending'")
-	names := browser.Eval[string](p, "[...document.querySelectorAll('#rows th')].map((e) => e.innerText).join()")
+	names := browser.Eval[string](p, "[...document.querySelectorAll('#rows th a')].map((e) => e.innerText).join()")
 	if names != "orders:7,prices,anyLock" {
 		t.Errorf("got %s by lease, want orders:7,prices,anyLock", names)
 	}
@@ -155,11 +155,11 @@ func TestKeyboardOnly(t *testing.T) {
 			break
 		}
 	}
-	if got := strings.Join(stops, ", "); !strings.HasSuffix(got, "deploy/prod") || !strings.Contains(got, "Pause, q, Search") {
+	if got := strings.Join(stops, ", "); !strings.HasSuffix(got, "deploy/prod") || !strings.Contains(got, "oldest hold, q, Search") {
 		t.Fatalf("got stops %s", got)
 	}
 	s.redis.Do("HINCRBY", "deploy/prod", s.redis.Strings("HKEYS", "deploy/prod")[0], "1")
-	p.Until(3*time.Second, "the count", row("deploy/prod")+".querySelector('.count').innerText === '2'")
+	p.Until(3*time.Second, "the count", row("deploy/prod")+".innerText.includes('2 times')")
 	if text := browser.Eval[string](p, "document.activeElement.innerText"); text != "deploy/prod" {
 		t.Errorf("the focus went to %q when the row changed", text)
 	}
@@ -339,6 +339,23 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
+// A whole page of rows fits on the screen of a laptop.
+func TestRowsOnALaptop(t *testing.T) {
+	s := start(t, nil)
+	web := s.program("checkout@web-1:310 (sale) team=shop")
+	for i := range 25 {
+		s.hold(web.Lock(s.Context(), fmt.Sprintf("stock:%d", 1000+i)))
+	}
+	s.queue(s.program("checkout@web-2:77").Mutex("stock:1024"))
+	p := open(t, browser.Screen{Width: 1280, Height: 800})
+	p.Visit(s.url(""))
+	p.Until(20*time.Second, "all rows, those with waiters first", "document.querySelectorAll('#rows tr').length === 25 && document.querySelector('#rows tr a').innerText === 'stock:1024'")
+	if bottom := browser.Eval[float64](p, "document.querySelector('#rows tr:last-child').getBoundingClientRect().bottom"); bottom > 800 {
+		t.Errorf("the last of 25 rows ends at %v pixels, want 800 at most", bottom)
+	}
+	p.Shot("laptop")
+}
+
 // On a phone nothing of a page is cut off: what a table has on a desktop is in cards.
 func TestNothingIsCutOff(t *testing.T) {
 	s := start(t, &dash.Options{AllowUnlock: true, Authorize: everybodyOperates, Store: "rediss://app@orders-eu-west-1.cache.example.com:6380/2"})
@@ -356,7 +373,7 @@ func TestNothingIsCutOff(t *testing.T) {
 			for name, path := range pages {
 				p.Visit(s.url(path))
 				if name == "lock" {
-					p.Until(3*time.Second, "keys and waiters", "document.querySelector('#keys table') && document.querySelectorAll('#state table').length === 2")
+					p.Until(3*time.Second, "keys and waiters", "document.querySelector('#keys table') && document.querySelector('#state table')")
 				}
 				if os.Getenv("HOLDFAST_SCREENSHOTS") != "" {
 					p.Shot(fmt.Sprintf("page-%s-%d", name, width))

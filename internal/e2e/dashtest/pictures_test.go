@@ -103,8 +103,12 @@ func TestPictures(t *testing.T) {
 	}
 	s := start(t, &dash.Options{AllowUnlock: true, Authorize: everybodyOperates, Store: "redis://shop-production:6379"})
 	p := open(t, desktop())
-	p.Visit(s.url(""))
 	s.shop()
+	for range 10 { // before the dashboard sees a name of this process
+		time.Sleep(500 * time.Millisecond)
+		s.disguise()
+	}
+	p.Visit(s.url(""))
 	p.Until(20*time.Second, "the waiter", "document.querySelector('#rows') && document.querySelector('#rows').innerText.includes('prices')")
 	for range 50 { // for hold times, waiters and a renewal of each lease
 		time.Sleep(500 * time.Millisecond)

@@ -140,14 +140,16 @@ func (s *site) locks(shown Shown) {
 	s.t.Helper()
 	texts := []string{">served<"}
 	if shown.Queue {
-		texts = append(texts, "in the queue")
+		texts = append(texts, "in queue")
 	}
 	page := s.until("", texts...)
 	row := s.part(page, ">served<", "</tr>")
 	s.hold(row, shown)
 	s.has(row, "the store does not show whether clients wait", !shown.Queue)
 	s.has(row, ">0<", false)
-	s.has(s.part(page, `id="summary"`, "</p>"), " waiting", shown.Queue)
+	figures := s.part(page, `id="figures"`, "</nav>")
+	s.has(figures, "1 waiting", shown.Queue)
+	s.has(figures, "<b>–</b> contended", !shown.Queue)
 }
 
 // lock: the page of the lock has its holder and its token, and the waiter if the store
@@ -155,14 +157,15 @@ func (s *site) locks(shown Shown) {
 func (s *site) lock(shown Shown) {
 	s.t.Helper()
 	page := s.until("lock?name=served", "maintenance", "holdfast force-unlock --holder ")
-	hold, waiting := s.part(page, "Holders of the lock", "</table>"), s.part(page, "<h2>Waiting</h2>", `<details class="cli">`)
+	glance := s.part(page, `<dl class="glance">`, "</dl>")
+	hold, waiting, _ := strings.Cut(glance, "<dt>Waiting</dt>")
 	s.hold(hold, shown)
-	if token := regexp.MustCompile(`data-label="token">(\d+)</td></tr>`).FindStringSubmatch(hold); token == nil || token[1] == "0" {
-		s.t.Errorf("no token in: %s", hold)
+	if token := regexp.MustCompile(`<dt>Fencing token</dt><dd>(\d+)</dd>`).FindStringSubmatch(glance); token == nil || token[1] == "0" {
+		s.t.Errorf("no token in: %s", glance)
 	}
-	s.has(waiting, "the next", shown.Queue && !shown.Nameless)
-	s.has(waiting, "The store does not show other waiters", !shown.Queue)
-	s.has(page, "Clients that listen", false) // no other store than Redis counts them
+	s.has(s.part(page, "</dl>", `<details class="cli">`), "the next", shown.Queue && !shown.Nameless)
+	s.has(waiting, "the store does not show whether clients wait", !shown.Queue)
+	s.has(page, "listens for a release", false) // no other store than Redis counts them
 	s.has(page, "No client waited", false)
 }
 
