@@ -606,6 +606,7 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	a.leaveQueued()
 	a.holdPlace(l)
 	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)
+	a.locker.reports.start()
 	if a.kind == permit {
 		a.notePermits(out)
 	}

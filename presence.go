@@ -17,10 +17,12 @@ import (
 )
 
 const (
-	// heartbeat is how often a client reports its holds and waits. Holds and waits that are
-	// younger than a heartbeat are left out. Most locks are held for a shorter time, so they
-	// cause no report.
+	// heartbeat is how often a client reports its holds and waits. Waits that are younger than a
+	// heartbeat are left out.
 	heartbeat = 2 * time.Second
+	// reportAge is the age from which holds are reported. Most locks are held for a shorter time,
+	// so they cause no report. A person who lists the locks a second after a grant finds it.
+	reportAge = 500 * time.Millisecond
 	// reportLimit bounds one call that reports to the store.
 	reportLimit = time.Second
 
@@ -30,9 +32,9 @@ const (
 )
 
 // reports publishes holds and waits in the store, for operators. The function of a separate
-// timer reads the leases and queues, so that reports delay no lock. A renewal starts the timer,
-// and so does a goroutine that begins to wait for the store. The timer is set again for as long
-// as there is something to report.
+// timer reads the leases and queues, so that reports delay no lock. A grant starts the timer,
+// and so do renewals and a goroutine that begins to wait for the store. The timer is set again
+// for as long as there is something to report, or a goroutine waits.
 type reports struct {
 	locker *Locker
 	store  driver.Reporter // nil if the store keeps no reports
@@ -53,27 +55,30 @@ func (r *reports) init(l *Locker) {
 // reports nor sends notices.
 func (r *reports) start() {
 	if (r.store != nil || r.locker.notices.store != nil) && !r.running.Load() && r.running.CompareAndSwap(false, true) {
-		time.AfterFunc(heartbeat, r.beat)
+		time.AfterFunc(reportAge, r.beat)
 	}
 }
 
 // beat sends a report. When there is nothing to report any more, it sends one empty report.
-// When a hold is old enough for a report, beat also makes the client listen for forced unlocks.
+// When a hold is older than a heartbeat, beat also makes the client listen for forced unlocks.
 func (r *reports) beat() {
-	report := r.collect(r.locker.clock.Now())
+	report, young := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
 	if r.store != nil && (some || r.reported) {
 		r.send(report)
 		r.reported = some
 	}
-	if len(report.Holds) > 0 {
+	if len(report.Holds) > 0 && report.Holds[0].HeldFor >= heartbeat {
 		r.locker.notices.start()
 	}
-	if some {
+	switch {
+	case some:
 		time.AfterFunc(heartbeat, r.beat)
-		return
+	case young:
+		time.AfterFunc(heartbeat-reportAge, r.beat)
+	default:
+		r.running.Store(false)
 	}
-	r.running.Store(false)
 }
 
 // send sends a report to the store. An error or a panic of that call affects no lock.
@@ -91,23 +96,25 @@ func (r *reports) send(report driver.Report) {
 	}
 }
 
-// collect returns a report of the holds and waits that have lasted for a heartbeat or longer.
-func (r *reports) collect(now clock.Instant) driver.Report {
+// collect returns a report of the holds that have lasted for reportAge or longer, the longest
+// first, and of the waits that have lasted for a heartbeat or longer. It also reports whether
+// there are waits that are younger.
+func (r *reports) collect(now clock.Instant) (report driver.Report, young bool) {
 	l := r.locker
-	report := driver.Report{Client: l.id, Note: l.note, TTL: l.ttl}
+	report = driver.Report{Client: l.id, Note: l.note, TTL: l.ttl}
 
-	leases := l.oldLeases(now - heartbeat)
+	leases := l.oldLeases(now - reportAge)
 	report.MoreHolds = leases.more
 	for _, one := range leases.list {
 		hold, held := one.reported(now)
-		if held && hold.HeldFor >= heartbeat {
+		if held && hold.HeldFor >= reportAge {
 			report.Holds = append(report.Holds, hold)
 			report.TTL = max(report.TTL, one.ttl)
 		}
 	}
 	slices.SortStableFunc(report.Holds, func(a, b driver.ReportedHold) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
 
-	waits := r.waits(now)
+	waits, young := r.waits(now)
 	report.MoreWaits = waits.more
 	for _, one := range waits.list {
 		report.Waits = append(report.Waits, driver.ReportedWait{
@@ -115,7 +122,7 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 			Waited: now - one.since, Count: one.count,
 		})
 	}
-	return report
+	return report, young
 }
 
 // oldLeases returns the oldest of the leases that were granted at the instant `before` or
@@ -139,15 +146,18 @@ type waitedFor struct {
 }
 
 // waits returns the queues in which goroutines have waited for a heartbeat or longer. If
-// there are too many, it returns those with the longest wait.
-func (r *reports) waits(now clock.Instant) oldest[waitedFor] {
-	found := oldest[waitedFor]{most: reportWaits}
+// there are too many, it returns those with the longest wait. It also reports whether goroutines
+// wait that began later.
+func (r *reports) waits(now clock.Instant) (found oldest[waitedFor], young bool) {
+	found.most = reportWaits
 	r.locker.queues.Scan(now, func(key queueKey, since clock.Instant, n int) {
-		if now-since >= heartbeat {
-			found.add(waitedFor{key, since, n}, func(w waitedFor) clock.Instant { return w.since })
+		if now-since < heartbeat {
+			young = true
+			return
 		}
+		found.add(waitedFor{key, since, n}, func(w waitedFor) clock.Instant { return w.since })
 	})
-	return found
+	return found, young
 }
 
 // oldest is a list of the oldest items, in the order of their age.

@@ -115,15 +115,15 @@ type QuietReleaser interface {
 // Reporter is an optional interface of a Backend that stores the holds and waits of a
 // client for operators. No lock depends on them.
 type Reporter interface {
-	// Report replaces the stored report of the client r.Client. While the client has holds or
-	// waits that are older than some seconds, the core calls Report every few seconds with all
-	// of them. After the last of them has ended, the core calls Report once more, with none.
+	// Report replaces the stored report of the client r.Client. While the client has holds that
+	// are older than half a second, or waits that are older than some seconds, the core calls
+	// Report every few seconds with all of them. After the last of them has ended, the core calls Report once more, with none.
 	// The core does not report younger holds and waits. The store removes the report of a
 	// client that stops. After an error only the display is out of date.
 	Report(ctx context.Context, r Report) error
 }
 
-// Report has the holds and waits of a client that are older than some seconds. If a client has
+// Report has the holds and waits of a client that are old enough, see Reporter. If a client has
 // very many of them, the report has only the oldest.
 type Report struct {
 	Client string        // Claim.Client
