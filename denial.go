@@ -20,6 +20,7 @@ import (
 type denial struct {
 	isBusy   bool           // the lock was found busy, and the field `busy` is set
 	busy     driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
+	here     bool           // the holder has the note of this Locker, and is one of its goroutines
 	asked    clock.Instant  // when the try began that has this answer
 	answered clock.Instant  // when the answer came
 
@@ -36,6 +37,7 @@ func (d *denial) foundBusy(out driver.Outcome, asked, answered clock.Instant) {
 	d.failures = 0
 	d.late = 0
 	d.isBusy = true
+	d.here = false
 	d.busy = out
 	d.asked = asked
 	d.answered = answered
@@ -85,11 +87,13 @@ func (d *denial) behind(l *Locker, key queueKey, began clock.Instant, waits bool
 	})
 	now := l.clock.Now()
 	d.isBusy = true
+	d.here = false
 	d.asked = now
 	d.answered = now
 	switch {
 	case holder != nil:
 		d.busy = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
+		d.here = d.busy.Holder != ""
 		d.busy.Holder = cmp.Or(d.busy.Holder, someGoroutine)
 	case queue.lastErr != nil || waits && queue.mayBeFree(began, now):
 		// The store fails, or does not answer the goroutine that asks it: then the lock may be free,
@@ -113,7 +117,7 @@ const someGoroutine = "another goroutine of this process"
 // answer may be as old as the wait was long.
 func (d *denial) busyError(name string, l *Locker) *BusyError {
 	age := max(l.clock.Now()-d.answered, 0)
-	e := &BusyError{Name: name, Holder: d.busy.Holder, Remaining: max(d.busy.RetryAfter-age, 0)}
+	e := &BusyError{Name: name, Holder: d.busy.Holder, Remaining: max(d.busy.RetryAfter-age, 0), here: d.here}
 	switch {
 	case d.busy.Kept && d.busy.RetryAfter > 0:
 		e.Until = l.clock.Time(d.asked + d.busy.RetryAfter)

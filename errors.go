@@ -39,6 +39,8 @@ type BusyError struct {
 	// Until is set if nobody holds the lock any more, but AtLeast keeps its name taken until
 	// then. Holder is then the last holder.
 	Until time.Time
+
+	here bool // the holder is a goroutine of the same Locker, which the text says: a caller that waits for itself finds its mistake sooner
 }
 
 // Error returns a text with the lock, its holder, how long it has been held and when the lease
@@ -61,7 +63,10 @@ func (e *BusyError) Error() string {
 // part names the last holder, and the time until which the lock is kept.
 func (e *BusyError) taken() string {
 	holder := cmp.Or(e.Holder, "another client")
-	if e.Until.IsZero() {
+	switch {
+	case e.here:
+		return "held by " + holder + " (this Locker)"
+	case e.Until.IsZero():
 		return "held by " + holder
 	}
 	return clock.TakenUntil(e.Until) + " (kept by " + holder + ")"

@@ -27,9 +27,18 @@ func (l *Layout) Classify(k Keys, err error) error {
 	case wire.MeansNoCommand:
 		e.Advice = wire.NoCommand
 	case wire.MeansWrongType:
-		e.Does = fmt.Sprintf("redis key %q is in use for something else, another kind of lock or data", k.Lock)
+		e.Does = fmt.Sprintf("redis key %q is in use for something else", k.Lock)
+		e.Advice = l.mismatch()
 	}
 	return e
+}
+
+// mismatch says what a key may have that no lock of this layout has, and what to do.
+func (l *Layout) mismatch() string {
+	if l.Name == "" {
+		return "it is no lock of this kind in Redisson's layout; use the kind of the other programs, or redishold.Plain if they lock with SET NX, or choose another name"
+	}
+	return fmt.Sprintf("it is no lock of the layout %s; use the layout of the other programs, or choose another name", l.Name)
 }
 
 // BadCounter reports whether `text` is the error of a script that failed because the counter of
