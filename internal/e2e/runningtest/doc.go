@@ -1,0 +1,2 @@
+// Package runningtest tests how make image builds an image of the command.
+package runningtest
