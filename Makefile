@@ -177,8 +177,12 @@ tidy: ## go mod tidy in every module, with the workspace's own modules
 	@cd internal/hosts && GOWORK=off $(GO) mod tidy
 
 .PHONY: dist
-dist: ## the command for six systems, with man pages, completions, licences and checksums, in dist/; the container where one can be built
+dist: ## the command for six systems, with man pages, completions, licences and checksums, in dist/; the image where a builder works
 	@GO="$(GO)" sh .ci/dist
+
+.PHONY: image
+image: ## the image of Containerfile, by docker, podman or buildah; IMAGE=name:tag names it
+	@GO="$(GO)" IMAGE="$(IMAGE)" sh .ci/image
 
 .PHONY: dist-check
 dist-check: ## the archive of one system, built in two clones of this commit, is the same

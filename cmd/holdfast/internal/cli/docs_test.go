@@ -39,7 +39,7 @@ func TestDocs(t *testing.T) {
 	for _, cmd := range cmds {
 		describe(&text, cmd, shared)
 	}
-	text.WriteString("\n## Next\n\n- For the file `holdfast.yaml`: [configuration](configuration.md).\n- For a lock that is stuck, or was lost: [operating](operating.md#why-a-lock-was-lost).\n")
+	text.WriteString("\n## Next\n\n- For the file `holdfast.yaml`: [configuration](configuration.md).\n- For cron, systemd, containers and Kubernetes: [running](running.md).\n- For a lock that is stuck, or was lost: [operating](operating.md#why-a-lock-was-lost).\n")
 	if *update {
 		if err := os.WriteFile(docsFile, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
