@@ -83,7 +83,7 @@ func (d *Dashboard) contentOf(page string) func(query, extras) content {
 // content makes the content of a page.
 func (d *Dashboard) content(q query, e extras) content {
 	c := d.contentOf(q.page)(q, e)
-	c.parts = append(c.parts, part{"trouble", "trouble", d.status()}, part{"health-link", "health-link", d.findings.link(q.page)})
+	c.parts = append(c.parts, part{"trouble", "trouble", d.status()}, part{"health-link", "health-link", d.findings.linkOn(q.page)})
 	return c
 }
 
@@ -169,7 +169,7 @@ func (d *Dashboard) storeName() string {
 // writePage sends a page with the content c in the frame f. It sets the fields of f that all
 // pages have.
 func (d *Dashboard) writePage(w http.ResponseWriter, r *http.Request, status int, c content, f frameData) {
-	f.Title, f.Store, f.Link, f.Status, f.Health = c.title, d.storeName(), d.options.Link, d.status(), d.findings.link(f.Page)
+	f.Title, f.Store, f.Link, f.Status, f.Health = c.title, d.storeName(), d.options.Link, d.status(), d.findings.linkOn(f.Page)
 	f.Body = template.HTML(render(d.pages, c.page, c.data)) //nolint:gosec // every byte of it comes from html/template
 	d.write(w, r, status, "page", f)
 }

@@ -29,7 +29,7 @@ func TestPagesShowWhatIsLocked(t *testing.T) {
 		time.Sleep(65 * time.Second)
 		for path, want := range map[string][]string{
 			"/":                        {"deploy/prod", "app@host:1", "1m 05s", "<progress", "<b>1</b> name<", "<b>1</b> held"},
-			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect -- deploy/prod", "Fencing token", "This dashboard cannot force a lock."},
+			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect -- deploy/prod", "Fencing token", "The command line can force this lock."},
 			"/holders":                 {"app@host:1", `href="lock?name=deploy%2Fprod"`},
 			"/event-log":               {"<h2>Events</h2>", "since the dashboard began to poll"},
 			"/health":                  {"Names in use", "holdfast doctor"},
@@ -463,7 +463,7 @@ func TestFigures(t *testing.T) {
 			"/?show=held":              {[]string{"y/line", "z/fixed", "aged", "c/pool"}, `<a href="./?show=held" aria-current="true"><b>4</b> held <span class="more">5 holds</span></a>`},
 			"/?show=contended":         {[]string{"y/line"}, `<a href="./?show=contended" aria-current="true" class="alarm" title="names for which clients wait"><b>1</b> contended <span class="more">2 waiting</span></a>`},
 			"/?show=ending":            {[]string{"z/fixed"}, `<b>1</b> ending soon</a>`},
-			"/?show=held&sort=-held":   {[]string{"aged", "c/pool", "y/line", "z/fixed"}, `<a href="./?show=held&amp;sort=-held" title="the longest holds first"><b><span class="ago"`},
+			"/?show=held&sort=-held":   {[]string{"aged", "c/pool", "y/line", "z/fixed"}, `<a href="./?show=held&amp;sort=-held" title="of aged; the longest holds first"><b><span class="ago"`},
 			"/?show=held&q=line":       {[]string{"y/line"}, `<a href="./?q=line&amp;show=ending" title=`},
 			"/?show=contended&q=pool":  {nil, "No lock matches the search."},
 			"/?show=unheard-of":        {all, `<a href="./" aria-current="true">`},
@@ -479,6 +479,7 @@ func TestFigures(t *testing.T) {
 				t.Errorf("%s: got rows %v, want %v with %q in\n%s", path, names, want.names, want.text, body)
 			}
 		}
+		s.shows("/lock?name=aged", ", unless it is renewed", " times, the last time <span")
 		cancel()
 		waiters.Wait()
 		must.Unlock(t, fair)
@@ -554,7 +555,7 @@ func TestClientsThatWait(t *testing.T) {
 			{Client: admin.Client{Library: "holdfast", Note: "me"}, Mode: driver.Shared, Waited: 5 * time.Second, Count: 1},
 		}
 		s.store.mu.Unlock()
-		body := s.shows("/lock?name=job", "worker@web-2:77", "&lt;b&gt;", `data-label="waiters in it">12</td>`, "1m 35s", ">me<", `<span class="mode">to read</span>`)
+		body := s.shows("/lock?name=job", "worker@web-2:77", "&lt;b&gt;", `data-label="waiters">12</td>`, "1m 35s", ">me<", `<span class="mode">to read</span>`)
 		if strings.Contains(body, `<p class="none">Nobody`) {
 			t.Errorf("it says that nobody waits:\n%s", body)
 		}
@@ -631,7 +632,7 @@ func TestProblemsInTheNavigation(t *testing.T) {
 		}
 		st := s.follow("view=", "")
 		defer func() { st.close() }()
-		st.until(5*time.Second, `Health<span class="badge danger">2<span class="hidden"> problems</span></span></a>`)
+		st.until(5*time.Second, `title="eviction, replicas">Health<span class="badge danger">2<span class="hidden"> problems</span></span></a>`)
 		s.shows("/lock?name=x", `<span class="badge danger">2<`)
 		list = list[:1]
 		st.until(5*time.Minute+5*time.Second, `Health<span class="badge warning">1<span class="hidden"> problem</span></span></a>`)

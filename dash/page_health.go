@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -58,19 +59,40 @@ type findings struct {
 	list    []Finding     // the worst first
 	checked time.Time
 
-	problems atomic.Int32 // how many of the last findings are a Warning or a Danger
-	worst    atomic.Int32 // the Severity of the worst finding
+	link atomic.Pointer[healthLink] // without the field Current; nil before the first check
 }
 
-// healthLink is the link to the page Health in the navigation, with the number of problems.
+// healthLink is the link to the page Health in the navigation, with the number of problems: the
+// findings that are a Warning or a Danger.
 type healthLink struct {
 	Current  bool // the page is the page Health itself
-	Problems int32
+	Problems int
 	Worst    Severity
+	Titles   string // of the problems
 }
 
-func (f *findings) link(page string) healthLink {
-	return healthLink{Current: page == "health", Problems: f.problems.Load(), Worst: Severity(f.worst.Load())}
+// linkOn returns the link as the given page shows it.
+func (f *findings) linkOn(page string) healthLink {
+	var link healthLink
+	if last := f.link.Load(); last != nil {
+		link = *last
+	}
+	link.Current = page == "health"
+	return link
+}
+
+// linkToHealth returns the link to findings, of which the worst comes first.
+func linkToHealth(list []Finding) *healthLink {
+	var link healthLink
+	var titles []string
+	for _, finding := range list {
+		if finding.Severity >= Warning {
+			link.Worst = max(link.Worst, finding.Severity)
+			titles = append(titles, finding.Title)
+		}
+	}
+	link.Problems, link.Titles = len(titles), strings.Join(titles, ", ")
+	return &link
 }
 
 // examine checks the store now and then while a browser is open, so that the navigation shows
@@ -111,16 +133,7 @@ func (f *findings) get(ctx context.Context, life time.Duration, examine func(con
 		}
 		worstFirst := func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) }
 		f.list, f.checked = slices.SortedStableFunc(slices.Values(list), worstFirst), time.Now()
-		problems := 0
-		for _, finding := range list {
-			if finding.Severity >= Warning {
-				problems++
-			}
-		}
-		f.problems.Store(int32(problems)) //nolint:gosec // there are some dozens of checks
-		if len(f.list) > 0 {
-			f.worst.Store(int32(f.list[0].Severity)) //nolint:gosec // there are five severities
-		}
+		f.link.Store(linkToHealth(f.list))
 	}
 	return f.list, f.checked
 }

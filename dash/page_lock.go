@@ -16,7 +16,7 @@ const timelineRows = 100
 type lockData struct {
 	Name, Title string
 	Unlock      string // the address of the page that forces the lock; "" if the user may not force the lock, or if the lock is free
-	NoUnlock    string // why the user may not force the lock; "" if the lock is free
+	NoUnlock    string // who can force the lock, if the user may not; "" if the lock is free
 	State       stateData
 	Keys        []keyData
 	Events      []eventData
@@ -70,7 +70,7 @@ func (d *Dashboard) lockContent(q query, e extras) content {
 	data := lockData{
 		Name: short(text, 2*longName), Title: short(text, 2000), Keys: keys(e.detail), State: stateData{Free: true},
 		Events: eventRows(events),
-		Charts: slices.DeleteFunc(d.lockCharts(time.Now(), q.name), func(c chart) bool { return len(c.Bars) == 0 }),
+		Charts: slices.DeleteFunc(d.lockCharts(time.Now(), q.name), func(c chart) bool { return len(c.Bars) < 2 }),
 	}
 	switch {
 	case known:
@@ -87,9 +87,9 @@ func (d *Dashboard) lockContent(q query, e extras) content {
 	case e.mayUnlock:
 		data.Unlock = "unlock?name=" + url.QueryEscape(q.name)
 	case d.options.AllowUnlock:
-		data.NoUnlock = "Only operators may force this lock."
+		data.NoUnlock = "Operators and the command line can force this lock."
 	default:
-		data.NoUnlock = "This dashboard cannot force a lock."
+		data.NoUnlock = "The command line can force this lock."
 	}
 	return content{
 		title: short(data.Name, 60), page: "lock", data: data,

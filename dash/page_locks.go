@@ -91,10 +91,11 @@ type rowData struct {
 // holdData is one hold.
 type holdData struct {
 	person
-	Mode  string
-	Hold  observe.Hold
-	Since ago
-	Until time.Time // when the name becomes free, if nobody holds the lock but the name stays taken; else zero
+	Mode    string
+	Hold    observe.Hold
+	Since   ago
+	Renewed time.Time // when the last renewal was found; zero if none was found
+	Until   time.Time // when the name becomes free, if nobody holds the lock but the name stays taken; else zero
 }
 
 func (d *Dashboard) locksContent(q query, _ extras) content {
@@ -154,6 +155,7 @@ func figures(q query, all int, found []observe.State, now time.Time) figuresData
 	counts := map[string]int{}
 	sums := sum(slices.Values(found))
 	var oldest *observe.Hold
+	var oldestName string // the name with the oldest hold
 	for _, e := range found {
 		for _, show := range []string{showHeld, showContended, showEnding} {
 			if selected(show, e, now) {
@@ -162,7 +164,7 @@ func figures(q query, all int, found []observe.State, now time.Time) figuresData
 		}
 		for _, h := range e.Holds {
 			if !h.Kept() && (oldest == nil || h.Since.Before(oldest.Since)) {
-				oldest = &h
+				oldest, oldestName = &h, e.Name
 			}
 		}
 	}
@@ -194,7 +196,7 @@ func figures(q query, all int, found []observe.State, now time.Time) figuresData
 		longest := q.showing(showHeld)
 		longest.sort = "-held"
 		f.Since = ago{oldest.Since, !oldest.Exact}
-		f.Oldest = &figure{Label: "oldest hold", Title: "the longest holds first", Link: longest.link()}
+		f.Oldest = &figure{Label: "oldest hold", Title: "of " + short(printable(oldestName), longName) + "; the longest holds first", Link: longest.link()}
 	}
 	return f
 }
@@ -325,11 +327,17 @@ func rowOf(e observe.State, now time.Time) rowData {
 // holdOf describes the hold h of the lock e.
 func holdOf(e observe.State, h observe.Hold) holdData {
 	data := holdData{person: people(h.Hold), Mode: modeOf(e.Kind, h.Mode), Hold: h, Since: ago{h.Since, !h.Exact}}
+	if h.Renewals > 0 {
+		data.Renewed = h.Ends.Add(-h.Span)
+	}
 	if h.Kept() {
 		data.Until = h.Ends
 	}
 	return data
 }
+
+// LastRenewal is the time that has passed since Renewed.
+func (h holdData) LastRenewal() ago { return ago{At: h.Renewed} }
 
 // modeOf returns "read" or "write" for a hold or a waiter of a read-write lock, else "".
 func modeOf(kind admin.Kind, mode driver.Mode) string {

@@ -81,7 +81,7 @@ func TestLockPage(t *testing.T) {
 	p.Until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'billing'")
 	p.Until(3*time.Second, "keys", "document.querySelector('#keys table')")
 	text := p.Text("main")
-	for _, want := range []string{"Held by", "Waiting", "Timeline", "redisson_lock_queue:{billing}", "hash", "Waiters", "dashtest"} {
+	for _, want := range []string{"Held by", "Lease left", "Waiting", "Timeline", "redisson_lock_queue:{billing}", "hash", "dashtest"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q on the page:\n%s", want, text)
 		}
