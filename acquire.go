@@ -302,8 +302,20 @@ func (a *acquisition) reportQueued(ctx context.Context, p *place) {
 			a.leave(p)
 		}
 	}()
+	a.logQueued(ctx)
 	a.reportWait(ctx)
 	reported = true
+}
+
+// logQueued logs that the claim waits behind another goroutine of this Locker, as logWaiting does
+// for a claim that waits for another process.
+func (a *acquisition) logQueued(ctx context.Context) {
+	if !a.waitReported && a.locker.log.Enabled(ctx, slog.LevelDebug) {
+		var before denial
+		before.behind(a.locker, a.queueKey(), a.began, true)
+		a.locker.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", a.locker.info.Name,
+			"holder", before.busy.Holder, "behind", "a goroutine of this Locker")
+	}
 }
 
 // skipsQueue reports whether the claim does not use the queue of this process. A fair claim

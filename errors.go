@@ -65,7 +65,7 @@ func (e *BusyError) taken() string {
 	holder := cmp.Or(e.Holder, "another client")
 	switch {
 	case e.here:
-		return "held by " + holder + " (this Locker)"
+		return "held by " + holder + " (a goroutine of this Locker)"
 	case e.Until.IsZero():
 		return "held by " + holder
 	}

@@ -674,10 +674,17 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 		return
 	}
 	held := h.held()
-	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
+	fixed := h.lease.isFixed()
+	level := slog.LevelError
+	text := "lost"
+	if fixed && reason == driver.ReasonExpired { // its user chose the end, and may have meant it as the release
+		level = slog.LevelDebug
+		text = "a lock with a fixed end has ended without Unlock"
+	}
+	l.log.Log(context.Background(), level, text, "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
 	e := h.event(EventLoss, held, err)
 	e.Reason = reason
-	e.Leased = h.lease.isFixed()
+	e.Leased = fixed
 	l.emit(context.Background(), e)
 }
 

@@ -253,3 +253,47 @@ func TestWaitedAfterAChangeOfTheLevel(t *testing.T) {
 		must.Unlock(t, lock)
 	})
 }
+
+// A lock with a fixed end that ends without Unlock may be meant so: it is no line for operators. A
+// lock that was to be renewed is one.
+func TestFixedEndIsNoErrorInTheLog(t *testing.T) {
+	for _, fixed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			store := memhold.New()
+			l := holdfast.New(store, &holdfast.Options{TTL: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			var opts []holdfast.Option
+			if fixed {
+				opts = append(opts, holdfast.FixedLease(time.Second))
+			}
+			lock := must.Lock(t, l, "job", opts...)
+			if !fixed {
+				store.Drop("job")
+			}
+			<-lock.Context(t.Context()).Done()
+			synctest.Wait()
+			if got := log.String(); strings.Contains(got, "level=ERROR") == fixed || fixed && got != "" {
+				t.Errorf("fixed: %t: got the log %q", fixed, got)
+			}
+			if err := lock.Err(); !errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("fixed: %t: got %v, want ErrLost", fixed, err)
+			}
+		})
+	}
+}
+
+// The log has a line for a call that waits for a goroutine of its own Locker.
+func TestWaitInTheProcessIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := holdfast.New(memhold.New(), &holdfast.Options{Note: "ci-7", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		lock := must.Lock(t, l, "job")
+		if _, err := l.Lock(t.Context(), "job", holdfast.Wait(time.Second)); !errors.Is(err, holdfast.ErrBusy) {
+			t.Errorf("got %v, want ErrBusy", err)
+		}
+		if got, want := log.String(), `msg=waiting lock=job backend=memory holder=ci-7 behind="a goroutine of this Locker"`; strings.Count(got, "msg=waiting") != 1 || !strings.Contains(got, want) {
+			t.Errorf("got the log %s, want one line with %s", got, want)
+		}
+		must.Unlock(t, lock)
+	})
+}

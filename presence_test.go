@@ -326,7 +326,7 @@ func TestBusyErrorTellsHowLong(t *testing.T) {
 		if !errors.As(err, &busy) || busy.HeldFor != 3*time.Minute+12*time.Second {
 			t.Fatalf("got %v, want a BusyError", err)
 		}
-		if want := `lock "deploy" is held by ci-7 (this Locker) for 3m12s, lease ends in `; !strings.HasPrefix(err.Error(), want) {
+		if want := `lock "deploy" is held by ci-7 (a goroutine of this Locker) for 3m12s, lease ends in `; !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %q, want %q…", err, want)
 		}
 		must.Unlock(t, lock)

@@ -205,7 +205,7 @@ func (m *machine) follow(page, from string) {
 func (s *shell) write(b block) {
 	s.Helper()
 	if b.file() == "" {
-		return // a part of a program, see TestFirstBlock
+		return // a part of a program
 	}
 	dir, _ := s.enterLine("pwd")
 	code := strings.ReplaceAll(b.Text, "localhost:6379", s.addr)

@@ -4,7 +4,6 @@ package clitest
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,17 +72,6 @@ func TestCheckedLinesExist(t *testing.T) {
 	for _, begin := range append(slices.Collect(maps.Keys(printed)), twice, killed) {
 		if !strings.Contains(text, "\n"+begin) {
 			t.Errorf("no page has a line that begins with %q", begin)
-		}
-	}
-}
-
-// The READMEs begin with lines of their program.
-func TestFirstBlock(t *testing.T) {
-	for _, page := range []string{"README.md", "README.zh-CN.md"} {
-		first := blocksOf(t, page)[0].Text
-		indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(first, "\t$1")
-		if !strings.Contains(filesOf(t, page)["main.go"], indented) {
-			t.Errorf("%s begins with code that is not in its program:\n%s", page, first)
 		}
 	}
 }
