@@ -16,7 +16,8 @@ type Option func(*request)
 
 // FixedLease fixes the end of the lock: it is not renewed, and ends after d, even without Unlock.
 // d must be between 10ms and 100 years. Without this option a lock has Options.TTL, and is renewed
-// until its Unlock.
+// until its Unlock. The lock counts as lost, and its context ends, a tenth of d earlier, but at most
+// Options.Margin: with ten seconds the work has nine, and the name is free after ten.
 //
 // The lock is not extended, so it also ends if the process dies. The exception is a store
 // with driver.Info.SessionTTL: there Holdfast renews the lock, if necessary, until d has

@@ -2,6 +2,7 @@ package mutextest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,6 +29,17 @@ func shipWithHoldfast(ctx context.Context, locker *holdfast.Locker, ship func(co
 	}, holdfast.Wait(10*time.Second)) // after that the error is holdfast.ErrBusy
 }
 
+func shipStepByStep(ctx context.Context, locker *holdfast.Locker, ship func(context.Context) error) error {
+	lock, err := locker.Mutex("stock:42").Lock(ctx, holdfast.Wait(10*time.Second))
+	if errors.Is(err, holdfast.ErrBusy) {
+		return nil // Java's tryLock returned false
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(ship(lock.Context(ctx)), lock.Unlock())
+}
+
 // sharedLocker returns the Locker of the page on a server. It is drained when t ends.
 func sharedLocker(t *testing.T, server *redistest.Server) *holdfast.Locker {
 	t.Helper()
@@ -50,6 +62,14 @@ func TestFromRedisson(t *testing.T) {
 			return shipWithHoldfast(ctx, locker, ship)
 		},
 	)
+	var during error
+	err := shipStepByStep(t.Context(), locker, func(ctx context.Context) error {
+		_, during = locker.TryLock(t.Context(), "stock:42")
+		return ctx.Err()
+	})
+	if err != nil || !errors.Is(during, holdfast.ErrBusy) {
+		t.Errorf("step by step: got %v, and %v from a second call during the work, want nil and ErrBusy", err, during)
+	}
 	lock := must.Lock(t, locker, "stock:42")
 	j := redisson.ThreadOf(t, jvm, "page")
 	answer := j.Begin(peer.Command{Op: "migration"})
