@@ -196,7 +196,17 @@ func TestListSaysThatItIsIncomplete(t *testing.T) {
 
 func TestListOfNothing(t *testing.T) {
 	s := newSite(t)
-	s.run("ls").want(t, 0, "nothing is locked")
+	if err := s.server.Set("stock:42", "of another library"); err != nil {
+		t.Fatal(err)
+	}
+	s.run("ls").want(t, 0, "nothing is locked in Redisson's layout; --layout plain lists")
+	if got := s.run("inspect", "stock:42"); !strings.Contains(got.stdout, "with --layout plain a string is a lock") {
+		t.Errorf("got %+v, want advice about the layout", got)
+	}
+	if got := s.run("ls", "--layout", "plain"); !strings.Contains(got.stdout, "stock:42") {
+		t.Errorf("got %+v, want the lock", got)
+	}
+	s.server.Del("stock:42")
 	if got := s.run("ls", "--json"); got != (result{}) {
 		t.Errorf("got %+v, want nothing", got)
 	}

@@ -207,6 +207,9 @@ func (l *lister) printNothing() error {
 	if l.Pattern != "" {
 		text = fmt.Sprintf("no locked name matches %q", l.Pattern)
 	}
+	if info := l.Console.Info(); info.Name == "redis" && info.Layout == "" {
+		text += " in Redisson's layout; --layout plain lists the locks of programs that use SET NX"
+	}
 	if l.Watch > 0 {
 		_, err := fmt.Fprintln(l.out, text)
 		return err

@@ -19,6 +19,15 @@ func (p *Page) Line(name, format string, args ...any) {
 	fmt.Fprintf(p, "%-12s%s\n", name, fmt.Sprintf(format, args...))
 }
 
+// otherText says that a name has something that is not a lock.
+func otherText(d admin.Detail) string {
+	text := "in use for something that is not a lock"
+	if len(d.Keys) > 0 && d.Keys[0].Type == "string" {
+		text += " of this layout; with --layout plain a string is a lock"
+	}
+	return text
+}
+
 // DetailText returns the Detail of a lock for people.
 func DetailText(d admin.Detail) string {
 	var p Page
@@ -27,7 +36,7 @@ func DetailText(d admin.Detail) string {
 	case "":
 		p.Line("state", "free")
 	case admin.KindOther:
-		p.Line("state", "in use for something that is not a lock")
+		p.Line("state", "%s", otherText(d))
 	default:
 		p.Line("kind", "%s", d.Kind)
 		p.state(d)
