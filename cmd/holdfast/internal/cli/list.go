@@ -43,7 +43,7 @@ func (o *listOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.Counters, "counters", false, "also list keys that are only a number, such as latches and plain semaphores")
 	f.BoolVar(&o.Wide, "wide", false, "each holder on a separate line, with its id")
 	f.StringVar(&o.Sort, "sort", "", "the order: name, kind, holder, lease or waiters (default name; with --json no order)")
-	f.IntVar(&o.Limit, "limit", 0, "the largest number of locks to print; 0 prints all")
+	f.IntVar(&o.Limit, "limit", 0, "the largest number of locks to print; 0 prints all; without --sort, ls prints those that it finds first, and reads no more")
 	f.IntVar(&o.Keys, "keys", 0, "the largest number of keys to read; 0 means no limit")
 	f.IntVar(&o.Pace, "pace", 0, "the most commands per second for the store; 0 means no limit")
 }
@@ -52,6 +52,7 @@ func (o *listOptions) complete(cmd *cobra.Command, _ []string) error {
 	o.goesOn = o.Watch > 0
 	if o.Sort == "" && !o.json {
 		o.Sort = "name"
+		o.First = o.Limit > 0
 	}
 	switch {
 	case cmd.Flags().Changed("watch") && (o.Watch < 100*time.Millisecond || o.json):

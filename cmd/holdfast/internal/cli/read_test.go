@@ -187,7 +187,15 @@ func TestListSaysThatItIsIncomplete(t *testing.T) {
 		}
 		s.run("ls", "--keys", "10").want(t, 1, "incomplete", "--keys")
 		s.run("ls", "--timeout", "1ns").want(t, 1, "incomplete", "--timeout")
-		s.run("ls", "--limit", "3").want(t, 0, "27 more")
+		s.run("ls", "--limit", "3", "--sort", "name").want(t, 0, "27 more")
+		first := s.run("ls", "--limit", "3")
+		first.want(t, 0, "there are more: these are the first that the scan found; --sort name reads all")
+		if got := strings.Count(first.stdout, "lock-"); got != 3 {
+			t.Errorf("got %d locks, want 3: %s", got, first.stdout)
+		}
+		if got := s.run("ls", "--limit", "30"); strings.Count(got.stdout, "lock-") != 30 || got.stderr != "" {
+			t.Errorf("got %+v, want all 30 locks without a message", got)
+		}
 		if got := names(t, s.run("ls", "--json", "--limit", "3")); len(got) != 3 {
 			t.Errorf("got %v, want 3 names", got)
 		}

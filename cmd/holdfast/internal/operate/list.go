@@ -27,6 +27,7 @@ type ListOptions struct {
 	Wide     bool   // each holder on a separate line
 	Sort     string // the order, see Sorts; "" prints each lock when it is found, as JSON
 	Limit    int    // the most locks to print; 0 prints all
+	First    bool   // with Limit: read no further than needed, and print those locks that were found first
 	Keys     int    // the most keys to read; 0 reads all
 	Pace     int    // commands a second; 0 is as fast as the store answers
 	Timeout  time.Duration
@@ -120,6 +121,9 @@ func (l *lister) run(ctx context.Context) error {
 		case err != nil:
 			l.failed = err // only the last pair has an error
 		case !l.wanted(record):
+		case l.First && len(l.kept) == l.Limit:
+			l.Report.Line(output.LevelNotice, fmt.Sprintf("there are more: these are the first that the scan found; --sort name reads all, and prints the first %d by name", l.Limit))
+			return l.printSorted()
 		case l.Sort != "":
 			l.kept = append(l.kept, record)
 		case l.Limit > 0 && l.shown == l.Limit:
