@@ -346,8 +346,10 @@ func redisGone(t *testing.T, binary string) {
 	p.Until(5*time.Second, "the list of locks", `!document.getElementById("empty").hidden`)
 	redis.Kill()
 	p.Until(5*time.Second, "the page says so", `!document.getElementById("trouble").hidden`)
+	p.Until(5*time.Second, "the lane of the lock says so", says("lock-now", "no answer"))
 	redis.Restart()
 	p.Until(10*time.Second, "it is over", `document.getElementById("trouble").hidden`)
+	p.Until(10*time.Second, "the lane of the lock shows it", says("lock-now", "nobody holds it"))
 	if r := <-d.post("/lock1", "work", "10ms"); r.Outcome != "done" {
 		t.Errorf("afterwards: got %+v", r)
 	}

@@ -126,13 +126,6 @@ func (p *process) do(what string) (happened kind, err error) {
 	return connected, nil
 }
 
-// Now returns the processes that wait for the lock or hold it at this moment.
-func (i *instance) Now() []*process {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return slices.Clone(i.processes)
-}
-
 // Outcomes of a claim.
 const (
 	outcomeDone   = "done"   // the lock was held for the whole work

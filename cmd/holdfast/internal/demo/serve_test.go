@@ -240,7 +240,7 @@ func TestShow(t *testing.T) {
 	v.works(holder)
 	shows(fmt.Sprintf("Instance %d holds the lock and works. Instance %d waits.", holder, other), button("pause", holder), button("kill", other), `aria-disabled="true"`, "▾ granted")
 	v.must("/both", "work", "1m")
-	if one, two := v.Instances[0].Now(), v.Instances[1].Now(); len(one) != 1 || len(two) != 1 {
+	if one, two := v.timeline.states(1), v.timeline.states(2); len(one) != 1 || len(two) != 1 {
 		t.Errorf("both run, and the button started more: %d and %d processes", len(one), len(two))
 	}
 	v.must("/instance", "n", fmt.Sprint(holder), "do", "pause")
@@ -256,6 +256,17 @@ func TestShow(t *testing.T) {
 	await.Until(t, 15*time.Second, "the first one runs again", func() bool { return len(v.timeline.states(holder)) == 1 })
 	v.must("/instance", "n", fmt.Sprint(other), "do", "kill")
 	shows("killed</span>", "has the lock until its lease ends")
+}
+
+func TestBothStartsWhatDoesNotRun(t *testing.T) {
+	v := visit(t, pageLease)
+	v.must("/lock1?work=1m", "back", "1")
+	v.works(1)
+	v.must("/both")
+	v.until("2 waits", "lock", wanted)
+	if one, two := v.timeline.states(1), v.timeline.states(2); len(one) != 1 || len(two) != 1 {
+		t.Errorf("got %d and %d processes, want one of each instance", len(one), len(two))
+	}
 }
 
 // However many browsers watch, the store is asked the same.
@@ -491,7 +502,7 @@ func TestManyRequestsAreRefused(t *testing.T) {
 	for range mostProcesses {
 		v.must("/lock1?work=2m", "back", "1")
 	}
-	await.Until(t, 15*time.Second, "all processes are there", func() bool { return len(v.Instances[0].Now()) == mostProcesses })
+	await.Until(t, 15*time.Second, "all processes are there", func() bool { return len(v.timeline.states(1)) == mostProcesses })
 	if status, body := v.post("/lock1"); status != http.StatusServiceUnavailable {
 		t.Errorf("got %d, %s", status, body)
 	}

@@ -185,9 +185,10 @@ func TestRowsOfALane(t *testing.T) {
 	if want := []int{0, 1, 0}; !slices.Equal(rows, want) || l.Height != 2*rowHeight {
 		t.Errorf("got rows %v and height %d, want %v", rows, l.Height, want)
 	}
+	s.note(third, killed, 0, at(7))
 	rec = s.recorded(200)
-	if l = laneOf(rec, axisOf(rec, pageLease), 1); len(l.Blocks) != 2 || l.Blocks[0].X != "0.00%" {
-		t.Errorf("later: got %+v", l.Blocks)
+	if l = laneOf(rec, axisOf(rec, pageLease), 1); len(l.Blocks) != 1 || l.Blocks[0].X != "0.00%" || l.Height != rowHeight {
+		t.Errorf("later: got %+v and height %d, want the process that still runs alone", l.Blocks, l.Height)
 	}
 }
 
@@ -298,6 +299,8 @@ func TestStageAsHTML(t *testing.T) {
 		}
 		return b.String()
 	}
+	silent := takeOver(7)
+	silent.sample(sample{at: at(8), failed: true})
 	for _, c := range []struct {
 		stage    stage
 		has, not []string
@@ -305,6 +308,7 @@ func TestStageAsHTML(t *testing.T) {
 		{stageOf(newTimeline().copied(at(0)), pageLease, true), []string{`action="both"`, `id="startboth">`, `formaction="lock1"`, "nobody holds it", "data-still", "What to try"}, []string{`action="instance"`, "aria-disabled"}},
 		{takeOver(3).stage(4), []string{`id="resume1"`, `id="pause2"`, `aria-disabled="true" aria-describedby="allrun"`, `id="allrun">Both instances run already.`, "What happened", `url(#hatch-stuck)`, "holds, but is paused</span>"}, []string{`id="pause1"`, `id="resume2"`, `id="mend1"`, "formaction", "data-still", "What to try"}},
 		{takeOver(10).stage(10), []string{`formaction="lock1"`, `id="pause2"`, `<span class="badge warning">late write refused</span>`, ">lease over<", `url(#hatch-over)`}, []string{`id="pause1"`, `id="kill1"`, "aria-disabled"}},
+		{silent.stage(9), []string{"no answer</span>", `class="silent"`, "<title>no answer, from 8.0 s until now</title>"}, []string{"of the lease left"}},
 	} {
 		text := render(c.stage)
 		for _, want := range c.has {

@@ -225,6 +225,32 @@ func TestANewStoryBeginsAgain(t *testing.T) {
 	}
 }
 
+// The verdict on a request stays until the instance starts again.
+func TestAStartEndsTheVerdict(t *testing.T) {
+	s := takeOver(10)
+	s.begin(&run{instance: 2}, 103, at(11))
+	if got := s.recorded(11).verdicts[0].Badge; got != badgeRefused {
+		t.Errorf("the other instance has started: got %q, want %q", got, badgeRefused)
+	}
+	s.begin(&run{instance: 1}, 104, at(12))
+	if got := s.recorded(12).verdicts[0]; got != (verdict{}) {
+		t.Errorf("the instance has started: got %+v", got)
+	}
+}
+
+// A process of another machine can have the same number.
+func TestHolderOfAnotherMachine(t *testing.T) {
+	s := newStory()
+	s.sample(sample{at: at(1), owner: "x", note: "note 1", pid: 101, until: at(6)})
+	if got := s.recorded(1).holding(); got == nil || got.instance != 1 {
+		t.Errorf("the own process: got %+v", got)
+	}
+	s.sample(sample{at: at(2), owner: "y", note: "another note", pid: 101, until: at(7)})
+	if got := s.recorded(2).holding(); got != nil {
+		t.Errorf("another process: got %+v", got)
+	}
+}
+
 // A program that is not of this demo can hold the lock too.
 func TestAnotherProgramHolds(t *testing.T) {
 	line := newTimeline()

@@ -65,7 +65,7 @@
     }
   };
   const animate = () => {
-    if (!isPaused() && !still.matches) move();
+    if (!isPaused() && !still.matches && !("still" in byId("plot-scale").dataset)) move();
     requestAnimationFrame(animate);
   };
 
