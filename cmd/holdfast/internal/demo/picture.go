@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// Sizes of the picture. A person reads it on a wide screen or on a phone, and the server does
-// not know on which one. So each text has two forms, one for each width. The style sheet shows
-// the one that fits.
+// Sizes of the picture.
 const (
 	leastTime = 30 * time.Second // the time that the picture shows at first
 	ahead     = time.Second      // the picture shows the lease, and this time, after the present moment
-	wideWidth = 750.0            // px, at least
-	slimWidth = 296.0
-	letter    = 6.9 // px, the mean width of a letter
-	rowHeight = 66  // px, of one process
+	letter    = 6.9              // px, the mean width of a letter
+	rowHeight = 66               // px, of one process
 )
+
+// widths returns how wide the picture is at least, in px, on a wide screen, on a tablet and on a
+// phone. The server does not know the screen. So each text has a form for each width, and the
+// style sheet shows the one that fits.
+func widths() [3]float64 { return [3]float64{750, 480, 296} }
 
 // axis is the horizontal direction of the picture: time.
 type axis struct {
@@ -108,18 +109,18 @@ type block struct {
 	Look        string
 	Paused, Cut bool
 	Title       string
-	Wide, Slim  string // the texts that fit; "" for none
+	Texts       [3]string // the texts that fit, for the widths; "" for none
 }
 
 // mark is an event in the picture.
 type mark struct {
-	X          string
-	Y, End     int // from the text to the bar
-	Text       int // the height of the text
-	Sign       string
-	Look       string
-	Title      string
-	Wide, Slim markText
+	X      string
+	Y, End int // from the text to the bar
+	Text   int // the height of the text
+	Sign   string
+	Look   string
+	Title  string
+	Texts  [3]markText // for the widths
 
 	x     float64
 	texts []string // forms of the text, the longest first
@@ -197,23 +198,24 @@ func blockOf(a axis, r *run, s segment, top int) block {
 	b := block{
 		span: a.span(s.from, s.to), Y: top + 20, Look: s.state.look(), Paused: s.state.paused, Cut: s.state.cut,
 		Title: fmt.Sprintf("process %d %s, from %s %s", r.pid, labels[0], a.seconds(s.from), until),
-		Wide:  fitting(labels, a.span(s.from, s.to).width*wideWidth/100),
-		Slim:  fitting(labels, a.span(s.from, s.to).width*slimWidth/100),
 	}
+	b.Texts = fitting(labels, b.width)
 	if s.open { // the script moves the present moment, and needs more of the bar
 		b.Width = percent(b.width + 100*ahead.Seconds()/a.whole.Seconds())
 	}
 	return b
 }
 
-// fitting returns the first of some texts that is not wider than `width` px, or "".
-func fitting(texts []string, width float64) string {
-	for _, text := range texts {
-		if float64(len(text))*letter+8 <= width {
-			return text
+// fitting returns for each width of the picture the first of some texts that fits into `share`
+// percent of it, or "".
+func fitting(texts []string, share float64) (fit [3]string) {
+	for n, width := range widths() {
+		place := slices.IndexFunc(texts, func(text string) bool { return float64(len(text))*letter+8 <= share*width/100 })
+		if place >= 0 {
+			fit[n] = texts[place]
 		}
 	}
-	return ""
+	return fit
 }
 
 // mark adds the events of a process that a person must not miss.
@@ -260,14 +262,15 @@ func markOf(e event) (m mark, isWrite bool) {
 
 // label sets the texts of the marks of one row, which are in the order of their places.
 func label(row []mark) {
-	var wide, slim float64 // up to where there is text
-	for i := range row {
-		m, next := &row[i], 100.0
-		if i+1 < len(row) {
-			next = row[i+1].x
+	for n, width := range widths() {
+		free := 0.0 // up to where there is text
+		for i := range row {
+			next := 100.0
+			if i+1 < len(row) {
+				next = row[i+1].x
+			}
+			row[i].Texts[n], free = row[i].place(free, next, width)
 		}
-		m.Wide, wide = m.place(wide, next, wideWidth)
-		m.Slim, slim = m.place(slim, next, slimWidth)
 	}
 }
 
@@ -297,11 +300,11 @@ type leaseLane struct {
 // leaseArea is a hold in the picture. Its points are in a box of 1000 to 100.
 type leaseArea struct {
 	span
-	Look       string // "own" for an instance, "other", or "none" without an answer
-	Points     string // the rest of the lease; after the present moment: if nobody renews it
-	Title      string
-	Wide, Slim string
-	End        string // where the lease has run out, or ""
+	Look   string // "own" for an instance, "other", or "none" without an answer
+	Points string // the rest of the lease; after the present moment: if nobody renews it
+	Title  string
+	Texts  [3]string // the names that fit, for the widths
+	End    string    // where the lease has run out, or ""
 }
 
 // leaseLaneOf draws the holds of the lock.
@@ -332,7 +335,7 @@ func leaseLaneOf(rec recorded, a axis, lease time.Duration) leaseLane {
 			area.Title += ", when the lease ran out"
 			area.End = percent(a.percent(h.to))
 		}
-		area.Wide, area.Slim = fitting([]string{name}, area.width*wideWidth/100), fitting([]string{name}, area.width*slimWidth/100)
+		area.Texts = fitting([]string{name}, area.width)
 		l.Holds, words = append(l.Holds, area), append(words, area.Title)
 	}
 	if l.Text = fmt.Sprintf("Timeline of the lock: %s.", strings.Join(words, "; ")); len(words) == 0 {

@@ -133,18 +133,18 @@ func TestPicture(t *testing.T) {
 	one := st.Actors[0].Lane
 	var got []string
 	for _, b := range one.Blocks {
-		got = append(got, strings.Join([]string{b.X, b.Width, b.Look, b.Wide, b.Slim}, " "))
+		got = append(got, strings.Join([]string{b.X, b.Width, b.Look, b.Texts[0], b.Texts[1], b.Texts[2]}, " "))
 	}
 	want := []string{
-		"0.00% 0.33% waits  ", "0.33% 9.67% holds holds ", "10.00% 12.67% stuck paused ",
-		"22.67% 7.33% over over ", "30.00% 0.67% over  ", "30.67% 0.67% over  ",
+		"0.00% 0.33% waits   ", "0.33% 9.67% holds holds holds ", "10.00% 12.67% stuck paused paused ",
+		"22.67% 7.33% over over  ", "30.00% 0.67% over   ", "30.67% 0.67% over   ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	got = nil
 	for _, m := range one.Marks {
-		got = append(got, m.X+" "+m.Wide.Text+" "+m.Look)
+		got = append(got, m.X+" "+m.Texts[0].Text+" "+m.Look)
 	}
 	want = []string{"0.33% ▾ granted good", "30.67% ! notices the loss bad", "0.33% ✓ write accepted good", "31.00% ✕ write refused bad"}
 	if !slices.Equal(got, want) {
