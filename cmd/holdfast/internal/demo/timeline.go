@@ -25,7 +25,7 @@ const (
 	cutOff    kind = "cut off"    // the network of the process was cut
 	connected kind = "connected"  // the network of the process was restored
 	killed    kind = "killed"     // the process was killed
-	leaseOver kind = "lease over" // the lease of the process ended in the store, and the process did not report a loss before
+	leaseOver kind = "lease over" // the lease of the process has ended in the store
 	gone      kind = "gone"       // the process has ended
 )
 
