@@ -79,8 +79,8 @@
     if (parseFloat(style.fontSize) < 12) tell("text of " + style.fontSize, e);
   }
   if (texts < 3) found.push("only " + texts + " texts looked at");
-  if (document.documentElement.scrollWidth > innerWidth + 1) {
-    found.push("wider than the screen: " + document.documentElement.scrollWidth + " of " + innerWidth);
-  }
+  // A phone makes innerWidth as wide as a page that is too wide.
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth + 1) found.push("wider than the screen: " + scrollWidth + " of " + clientWidth);
   return found;
 })()

@@ -74,6 +74,8 @@ func (b *Browser) start() {
 type Screen struct {
 	Width, Height int64
 	Dark          bool // the colours that the person prefers
+	Forced        bool // the system chooses the colours of all pages
+	Still         bool // the person prefers less motion
 	NoJS          bool
 }
 
@@ -109,16 +111,20 @@ func (b *Browser) Open(t *testing.T, s Screen, harmless ...string) *Tab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.quiet(harmless) })
-	scheme := "light"
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}
 	if s.Dark {
-		scheme = "dark"
+		features[0].Value = "dark"
+	}
+	if s.Forced {
+		features = append(features, &emulation.MediaFeature{Name: "forced-colors", Value: "active"})
+	}
+	if s.Still {
+		features = append(features, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
 	}
 	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 		Width: s.Width, Height: s.Height, DeviceScaleFactor: 1, Mobile: s.Width < 600,
 	})
-	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	})
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: s.NoJS})
 	return p
 }

@@ -22,6 +22,7 @@ func screens() map[string]browser.Screen {
 	return map[string]browser.Screen{
 		"desktop":      {Width: 1280, Height: 1900},
 		"desktop-dark": {Width: 1280, Height: 1900, Dark: true},
+		"forced":       {Width: 1280, Height: 1900, Forced: true},
 		"phone":        {Width: 360, Height: 800},
 		"phone-dark":   {Width: 360, Height: 800, Dark: true},
 	}

@@ -136,6 +136,8 @@ func TestWebDemo(t *testing.T) {
 		"Cluster":       onACluster,
 		"Browser":       browse,
 		"WithoutScript": withoutScript,
+		"Keyboard":      keyboard,
+		"Motion":        motion,
 		"ServerGone":    serverGone,
 		"RedisGone":     redisGone,
 		"OtherMachine":  otherMachine,
@@ -218,47 +220,82 @@ func browse(t *testing.T, binary string) {
 			p.Visit(d.url + "/demo")
 			p.Until(5*time.Second, "the list of locks", `!document.getElementById("empty").hidden`)
 			mustServeAll(p, "at rest")
+			lateWrite(p)
 			if name == "desktop" || name == "phone-dark" {
 				oneLock(p, d)
 			}
-			press(p, "sell0")
-			p.Until(10*time.Second, "oversold", `document.getElementById("result-sale0").innerText.includes("OVERSOLD by ")`)
-			press(p, "sell1")
-			p.Until(10*time.Second, "exact", `document.getElementById("result-sale1").innerText.includes("exact.")`)
+			press(p, "sell")
+			p.Until(10*time.Second, "oversold", says("result-sale0", " sold too many"))
+			p.Until(10*time.Second, "exact", says("result-sale1", "exact"))
 			press(p, "node2")
-			p.Until(2*time.Second, "server 2 is cut off", `document.getElementById("servers").innerText.includes("cut off")`)
+			p.Until(2*time.Second, "server 2 is cut off", says("servers", "cut off"))
 			press(p, "race")
-			p.Until(10*time.Second, "the race", `document.getElementById("raced").innerText.includes("granted by 2 of 3")`)
+			p.Until(10*time.Second, "the race", says("servers", "granted by 2 of 3"))
 			mustServeAll(p, "at work")
 			p.Shot("demo-" + name)
-			if wide := browser.Eval[int](p, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
-				t.Errorf("the page is %d pixels too wide", wide)
-			}
 			p.Visit(d.url + "/event-log")
 			p.Until(5*time.Second, "the events of all scenes", `["redlock", "shop:"].every((name) => document.getElementById("rows").innerText.includes(name))`)
 		})
 	}
 }
 
-// oneLock lets the instances take the lock, pauses the holder and kills the next one. The
+// says is the condition that an element has a text.
+func says(id, text string) string {
+	return fmt.Sprintf("document.getElementById(%q)?.innerText.includes(%q)", id, text)
+}
+
+// lateWrite presses the button of the first scene and pauses the holder. The pictures show the
+// takeover, and the write that is refused.
+func lateWrite(p *browser.Tab) {
+	const (
+		holds = "holds the lock"
+		looks = `document.querySelector("#plot%d .block.%s")`
+	)
+	press(p, "startboth")
+	p.Until(10*time.Second, "one holds, the other waits", `document.querySelectorAll("button.strong").length === 3 && document.querySelector(".block.waits") && document.querySelector(".block.holds")`)
+	mustServeAll(p, "both run")
+	holder := 1
+	if !browser.Eval[bool](p, says("instance1", holds)) {
+		holder = 2
+	}
+	other := 3 - holder
+	if browser.Eval[bool](p, fmt.Sprintf(`Boolean(document.getElementById("resume%d") || document.getElementById("mend%[1]d") || document.getElementById("start%[1]d"))`, holder)) {
+		p.Errorf("a button that cannot act is offered for instance %d", holder)
+	}
+	press(p, fmt.Sprint("pause", holder))
+	p.Until(2*time.Second, "the holder is paused", fmt.Sprintf(looks, holder, "stuck"))
+	mustServeAll(p, "the holder is paused")
+	p.Until(10*time.Second, "the other one takes over", says(fmt.Sprint("instance", other), holds))
+	p.Until(2*time.Second, "the lease is over", fmt.Sprintf(looks, holder, "over"))
+	press(p, fmt.Sprint("resume", holder))
+	p.Until(4*time.Second, "the write is refused", says(fmt.Sprint("result-lock", holder), "It wrote nevertheless: refused."))
+	p.Until(2*time.Second, "the headline", says("headline", fmt.Sprintf("The ledger has refused the late write of instance %d.", holder)))
+	mustServeAll(p, "after the refused write")
+	press(p, fmt.Sprint("kill", other))
+	p.Until(2*time.Second, "the other one is killed", says(fmt.Sprint("result-lock", other), "was killed"))
+	p.Until(10*time.Second, "the lock is free", says("lock-now", "nobody holds it"))
+}
+
+// oneLock lets the instances take the lock, cuts off the holder and kills the next one. The
 // dashboard shows the lock in its list, on its page and in its event log.
 func oneLock(p *browser.Tab, d *demo) {
 	const holds = `document.getElementById("rows").innerText.includes("instance %s")`
-	browser.Eval[string](p, `document.getElementById("work1").value = "5s"`)
+	browser.Eval[string](p, `document.getElementById("work").value = "5s"`)
 	press(p, "start1")
 	p.Until(5*time.Second, "1 holds", strings.ReplaceAll(holds, "%s", "1"))
+	browser.Eval[string](p, `document.getElementById("work").value = "20s"`)
 	press(p, "start2")
 	p.Until(5*time.Second, "2 waits", `document.querySelector("#rows .waits")`)
-	p.Until(15*time.Second, "1 is done", `document.getElementById("result-lock1").innerText.includes("released the lock")`)
+	p.Until(15*time.Second, "1 is done", says("result-lock1", "released the lock"))
 	p.Until(5*time.Second, "2 holds", strings.ReplaceAll(holds, "%s", "2"))
-	press(p, "pause2")
-	p.Until(2*time.Second, "2 is paused", `document.querySelector("#instance2 .badge.warning")`)
+	press(p, "cut2")
+	p.Until(2*time.Second, "2 is cut off", `document.querySelector("#instance2 .badge.warning")`)
 	press(p, "start1")
 	p.Until(10*time.Second, "1 takes over", strings.ReplaceAll(holds, "%s", "1"))
-	press(p, "resume2")
-	p.Until(4*time.Second, "2 is refused", `document.getElementById("result-lock2").innerText.includes("It wrote nevertheless: refused.")`)
+	press(p, "mend2")
+	p.Until(4*time.Second, "2 is refused", says("result-lock2", "It wrote nevertheless: refused."))
 	press(p, "kill1")
-	p.Until(5*time.Second, "1 is killed", `document.getElementById("result-lock1").innerText.includes("instance 1 was killed")`)
+	p.Until(5*time.Second, "1 is killed", says("result-lock1", "Instance 1 was killed"))
 	press(p, "start2")
 	p.Until(10*time.Second, "2 takes over", strings.ReplaceAll(holds, "%s", "2"))
 	p.Visit(d.url + "/lock?name=lock")
@@ -290,10 +327,14 @@ func withoutScript(t *testing.T, binary string) {
 	s.NoJS = true
 	p := open(t, s)
 	p.Visit(d.url + "/demo")
-	press(p, "sell0")
-	p.Until(6*time.Second, "oversold", `document.getElementById("result-sale0").innerText.includes("OVERSOLD by ")`)
+	press(p, "sell")
+	p.Until(10*time.Second, "oversold", says("result-sale0", " sold too many"))
 	press(p, "start1")
 	p.Until(10*time.Second, "1 holds", `document.getElementById("rows").innerText.includes("instance 1")`)
+	press(p, "kill1")
+	p.Until(10*time.Second, "1 is killed", says("result-lock1", "was killed"))
+	press(p, "startboth")
+	p.Until(15*time.Second, "somebody holds, and somebody waits", `document.querySelector(".block.holds") && document.querySelector(".block.waits")`)
 }
 
 // redisGone kills Redis under the page and starts it again.
@@ -305,8 +346,10 @@ func redisGone(t *testing.T, binary string) {
 	p.Until(5*time.Second, "the list of locks", `!document.getElementById("empty").hidden`)
 	redis.Kill()
 	p.Until(5*time.Second, "the page says so", `!document.getElementById("trouble").hidden`)
+	p.Until(5*time.Second, "the lane of the lock says so", says("lock-now", "no answer"))
 	redis.Restart()
 	p.Until(10*time.Second, "it is over", `document.getElementById("trouble").hidden`)
+	p.Until(10*time.Second, "the lane of the lock shows it", says("lock-now", "nobody holds it"))
 	if r := <-d.post("/lock1", "work", "10ms"); r.Outcome != "done" {
 		t.Errorf("afterwards: got %+v", r)
 	}

@@ -3,11 +3,9 @@ package demo
 import (
 	"cmp"
 	"context"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,9 +17,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
-
-//go:embed page
-var pageFiles embed.FS
 
 // Defaults and bounds for the parameters of a request.
 const (
@@ -38,12 +33,17 @@ func (s *site) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", s.dashboard)
 	mux.Handle("GET /demo", s.scenes())
-	mux.Handle("GET /static/demo.js", webpage.Load(pageFiles, "page")["demo.js"])
+	files := webpage.Load(pageFiles, "page")
+	for _, name := range []string{"demo.css", "demo.js"} {
+		mux.Handle("GET /static/"+name, files[name])
+	}
 	for _, i := range s.Instances {
 		mux.HandleFunc(fmt.Sprintf("/lock%d", i.number), acts(func(w http.ResponseWriter, r *http.Request) { s.lock(w, r, i) }))
 	}
+	mux.HandleFunc("/both", acts(s.both))
 	mux.HandleFunc("/redlock", acts(s.race))
 	mux.HandleFunc("/oversell", acts(s.oversell))
+	mux.HandleFunc("/sales", acts(s.bothSales))
 	mux.HandleFunc("/instance", fault(len(s.Instances), []string{"pause", "resume", "kill", wordCut, wordMend}, func(n int, what string) error {
 		return s.Instances[n].do(what)
 	}))
@@ -52,32 +52,6 @@ func (s *site) handler() http.Handler {
 		return nil
 	}))
 	return s.guarded(mux)
-}
-
-// sceneData is what the page of scenes shows. The table of locks is that of the dashboard.
-type sceneData struct {
-	*site
-	CanPause      bool
-	Buyers, Items int // the numbers that the forms show at first
-}
-
-// scenes returns the handler of the page of scenes.
-func (s *site) scenes() http.HandlerFunc {
-	data := sceneData{site: s, CanPause: canPause, Buyers: defaultBuyers, Items: defaultItems}
-	functions := template.FuncMap{"next": func(n int) int { return n + 1 }, "locks": s.dashboard.Table}
-	page := template.Must(template.New("demo.html").Funcs(functions).ParseFS(pageFiles, "page/demo.html"))
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = page.Execute(w, data) // the browser may have disconnected
-	}
-}
-
-// Result returns the last result of an action that the page has started, or "" if there is no
-// result.
-func (s *site) Result(action string) string {
-	value, _ := s.results.Load(action)
-	text, _ := value.(string)
-	return text
 }
 
 // guarded returns a handler that checks requests before `next`. It refuses host names that
@@ -142,61 +116,142 @@ func acts(next http.HandlerFunc) http.HandlerFunc {
 
 // lock lets instance i take the lock, and answers when the process of this request has ended.
 func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
-	work, err := parameter(r, "work", defaultWork, time.Millisecond, mostWork, time.ParseDuration)
+	work, err := workOf(r)
 	if err != nil {
 		fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.perform(w, r, fmt.Sprintf("lock%d", i.number), false, func(ctx context.Context) reply { return i.lock(ctx, work) })
+	s.perform(w, r, action{name: fmt.Sprintf("lock%d", i.number), run: func(ctx context.Context) reply { return i.lock(ctx, work) }})
+}
+
+func workOf(r *http.Request) (time.Duration, error) {
+	return parameter(r, "work", defaultWork, time.Millisecond, mostWork, time.ParseDuration)
+}
+
+// both lets each instance take the lock that has no process yet, and answers at once.
+func (s *site) both(w http.ResponseWriter, r *http.Request) {
+	work, err := workOf(r)
+	if err != nil {
+		fail(w, r, http.StatusBadRequest, err)
+		return
+	}
+	for _, i := range s.Instances {
+		if len(s.timeline.states(i.number)) > 0 {
+			continue
+		}
+		lock := func(ctx context.Context) reply { return i.lock(ctx, work) }
+		if run, free := s.claim(action{name: fmt.Sprintf("both%d", i.number), alone: true, run: lock}); free { // a person may press the button twice
+			s.all.Go(func() { run(s.life) })
+		}
+	}
+	http.Redirect(w, r, "demo", http.StatusSeeOther)
 }
 
 // race lets the workers compete for a majority, and answers with the order in which they got
 // the lock.
 func (s *site) race(w http.ResponseWriter, r *http.Request) {
-	s.perform(w, r, "race", true, func(ctx context.Context) reply {
+	s.perform(w, r, action{name: actionRace, alone: true, run: func(ctx context.Context) reply {
 		s.round++
 		return reply{http.StatusOK, s.Servers.race(ctx, s.round)}
-	})
+	}})
 }
 
 // oversell runs a sale of few items to many buyers, and answers with its result.
 func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 	locked := cmp.Or(r.FormValue("locked"), "0")
-	buyers, err := parameter(r, "buyers", defaultBuyers, 1, mostBuyers, strconv.Atoi)
-	items, other := parameter(r, "items", min(defaultItems, max(1, buyers-1)), 1, mostBuyers, strconv.Atoi)
-	if err = cmp.Or(err, other); err == nil && locked != "0" && locked != "1" {
+	buyers, items, err := sizeOf(r)
+	if err == nil && locked != "0" && locked != "1" {
 		err = fmt.Errorf("locked=%q: use 0 or 1", locked)
 	}
 	if err != nil {
 		fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.perform(w, r, "sale"+locked, true, func(ctx context.Context) reply { return s.sell(ctx, locked == "1", buyers, items) })
+	s.perform(w, r, s.sale(locked == "1", buyers, items))
 }
 
-// perform runs an action and answers with its result. If `alone` is true, it refuses a second
-// run of the action until the first has ended. If a form of the page asks for the action,
-// perform answers at once. The action then runs in the background, also when the browser opens
-// another page, and the page shows the result.
-func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, alone bool, run func(context.Context) reply) {
-	whole := run
-	if alone {
-		if _, busy := s.busy.LoadOrStore(action, true); busy {
-			fail(w, r, http.StatusConflict, errors.New("the same action is already running; wait for its end"))
-			return
-		}
-		whole = func(ctx context.Context) reply {
-			defer s.busy.Delete(action)
-			return run(ctx)
-		}
-	}
-	if r.FormValue("back") == "" {
-		answer(w, r, whole(r.Context()))
+// sizeOf returns how many buyers and items a request wants.
+func sizeOf(r *http.Request) (buyers, items int, err error) {
+	buyers, err = parameter(r, "buyers", defaultBuyers, 1, mostBuyers, strconv.Atoi)
+	items, other := parameter(r, "items", min(defaultItems, max(1, buyers-1)), 1, mostBuyers, strconv.Atoi)
+	return buyers, items, cmp.Or(err, other)
+}
+
+func (s *site) sale(locked bool, buyers, items int) action {
+	return action{name: actionSale(locked), alone: true, run: func(ctx context.Context) reply { return s.sell(ctx, locked, buyers, items) }}
+}
+
+// bothSales begins a sale without a lock and one with a lock, and answers at once.
+func (s *site) bothSales(w http.ResponseWriter, r *http.Request) {
+	buyers, items, err := sizeOf(r)
+	if err != nil {
+		fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.results.Store(action, "Under way…")
-	s.all.Go(func() { s.results.Store(action, whole(s.life).String()) })
+	for _, locked := range []bool{false, true} {
+		if run, free := s.claim(s.sale(locked, buyers, items)); free {
+			s.background(actionSale(locked), run)
+		}
+	}
 	http.Redirect(w, r, "demo", http.StatusSeeOther)
+}
+
+// action is something that a request starts. If `alone` is true, a second run is refused until
+// the first has ended.
+type action struct {
+	name  string
+	alone bool
+	run   func(context.Context) reply
+}
+
+// Names of actions.
+const actionRace = "race"
+
+func actionSale(locked bool) string {
+	if locked {
+		return "sale with a lock"
+	}
+	return "sale without a lock"
+}
+
+// underWay is the result of an action that runs.
+type underWay struct{}
+
+// claim returns a function that runs an action. The result `free` is false if the action must
+// not run now.
+func (s *site) claim(a action) (run func(context.Context) reply, free bool) {
+	if !a.alone {
+		return a.run, true
+	}
+	if _, busy := s.busy.LoadOrStore(a.name, true); busy {
+		return nil, false
+	}
+	return func(ctx context.Context) reply {
+		defer s.busy.Delete(a.name)
+		return a.run(ctx)
+	}, true
+}
+
+// background runs an action, also when the browser opens another page. The page shows its
+// result.
+func (s *site) background(name string, run func(context.Context) reply) {
+	s.results.Store(name, underWay{})
+	s.all.Go(func() { s.results.Store(name, run(s.life).Stringer) })
+}
+
+// perform runs an action and answers with its result. If a form of the page asks for the
+// action, perform answers at once, and the action runs in the background.
+func (s *site) perform(w http.ResponseWriter, r *http.Request, a action) {
+	run, free := s.claim(a)
+	switch {
+	case !free:
+		fail(w, r, http.StatusConflict, errors.New("the same action is already running; wait for its end"))
+	case r.FormValue("back") == "":
+		answer(w, r, run(r.Context()))
+	default:
+		s.background(a.name, run)
+		http.Redirect(w, r, "demo", http.StatusSeeOther)
+	}
 }
 
 // fault returns a handler that calls `do` for one instance or server, and redirects the browser

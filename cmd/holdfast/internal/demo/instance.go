@@ -34,11 +34,15 @@ type instance struct {
 func (i *instance) lock(ctx context.Context, work time.Duration) reply {
 	r := &claimResult{Instance: fmt.Sprintf("instance %d", i.number), Outcome: outcomeKilled, Error: "the process is dead, and its lock ends with the lease"}
 	began := time.Now()
-	p, err := i.start(ctx, work, r)
+	shown := &run{instance: i.number}
+	p, err := i.start(ctx, work, r, shown)
 	if err != nil {
-		return reply{http.StatusServiceUnavailable, problem{fmt.Sprintf("%s: %v", r.Instance, err)}}
+		refusal := problem{fmt.Sprintf("%s: %v", r.Instance, err)}
+		i.site.timeline.judge(i.number, verdict{"danger", "not started", refusal.Error})
+		return reply{http.StatusServiceUnavailable, refusal}
 	}
 	<-p.gone
+	i.site.timeline.note(shown, gone, 0, time.Now())
 	i.mu.Lock()
 	i.processes = slices.DeleteFunc(i.processes, func(other *process) bool { return other == p })
 	i.mu.Unlock()
@@ -51,6 +55,7 @@ func (i *instance) lock(ctx context.Context, work time.Duration) reply {
 	} else if r.Held == 0 {
 		r.Held = inMS(time.Since(r.granted))
 	}
+	i.site.timeline.judge(i.number, verdictOf(r))
 	switch r.Outcome {
 	case outcomeDone:
 		return reply{http.StatusOK, r}
@@ -61,7 +66,8 @@ func (i *instance) lock(ctx context.Context, work time.Duration) reply {
 	}
 }
 
-func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult) (*process, error) {
+// start starts a process, which reports its result to r. The timeline shows it as `shown`.
+func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult, shown *run) (*process, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.processes) >= mostProcesses {
@@ -71,8 +77,14 @@ func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult
 		Name: fmt.Sprintf("%s of %s", r.Instance, i.site.Self), Access: i.site.Servers[0].access, Keys: keys{prefix, pageLock},
 		Log: true, Lease: cmp.Or(i.site.lease, pageLease), Work: work,
 	}
-	p, err := startProcess(ctx, i.site.Worker, i.site.Env, j, r.hear)
+	shown.name = j.Name
+	p, err := startProcess(ctx, i.site.Worker, i.site.Env, j, func(_ context.Context, m message) {
+		r.hear(m)
+		i.site.timeline.hear(shown, m, time.Now())
+	})
 	if err == nil {
+		p.shown = shown
+		i.site.timeline.begin(shown, p.PID(), time.Now())
 		p.send(wordGo)
 		i.processes = append(i.processes, p)
 	}
@@ -85,31 +97,33 @@ func (i *instance) do(what string) (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, p := range i.processes {
-		switch what {
-		case "pause":
-			err = p.pause()
-			p.Paused.Store(err == nil)
-		case "resume":
-			err = p.resume()
-			p.Paused.Store(false)
-		case "kill":
-			err = p.cmd.Process.Kill()
-		case wordCut, wordMend:
-			p.Cut.Store(what == wordCut)
-			p.send(what) // if the process is paused, the pipe keeps the word
-		}
-		if errors.Is(err, os.ErrProcessDone) {
-			err = nil
+		happened, own := p.do(what)
+		switch {
+		case errors.Is(own, os.ErrProcessDone):
+		case own != nil:
+			err = own
+		default:
+			i.site.timeline.note(p.shown, happened, 0, time.Now())
 		}
 	}
 	return err
 }
 
-// Now returns the processes that wait for the lock or hold it at this moment.
-func (i *instance) Now() []*process {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return slices.Clone(i.processes)
+// do changes a process, and returns what has happened to it.
+func (p *process) do(what string) (happened kind, err error) {
+	switch what {
+	case "pause":
+		return paused, p.pause()
+	case "resume":
+		return resumed, p.resume()
+	case "kill":
+		return killed, p.cmd.Process.Kill()
+	}
+	p.send(what) // if the process is paused, the pipe keeps the word
+	if what == wordCut {
+		return cutOff, nil
+	}
+	return connected, nil
 }
 
 // Outcomes of a claim.
@@ -134,7 +148,7 @@ type claimResult struct {
 }
 
 // hear records in r what the message m of the process says about the result.
-func (r *claimResult) hear(_ context.Context, m message) {
+func (r *claimResult) hear(m message) {
 	switch m.Kind {
 	case held:
 		r.Token, r.Waited, r.granted = m.Token, inMS(m.Took), time.Now()

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os/exec"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -25,7 +24,7 @@ type process struct {
 	heard  chan message  // gets the messages that expect returns; nil for a process of an instance
 	gone   chan struct{} // closed when the process has ended and all of its messages were heard
 
-	Paused, Cut atomic.Bool // the faults that an instance has now, for the page
+	shown *run // the process in the timeline of the page; nil if it is not of an instance
 }
 
 // start starts a process for a round. It sends the messages of the process to the channel

@@ -72,14 +72,15 @@ type site struct {
 	Servers   servers
 	dashboard *dash.Dashboard
 	Instances [2]*instance
-	round     int // the number of the last race of Redlock
+	timeline  *timeline // what happens to the instances
+	round     int       // the number of the last race of Redlock
 
 	life context.Context // ends with the site; its cause is errEnding
 	end  context.CancelCauseFunc
 	all  sync.WaitGroup // the goroutines that the site has started
 
 	busy    sync.Map // by name: the actions that run now, and may not run twice at a time
-	results sync.Map // by name: the actions of the page, each with the text of its last result
+	results sync.Map // by name: the actions of the page, each with its last result, or with underWay
 }
 
 func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) {
@@ -87,13 +88,14 @@ func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &site{PageOptions: o, Self: addr.String(), Servers: all}
+	s := &site{PageOptions: o, Self: addr.String(), Servers: all, timeline: newTimeline()}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		s.loopback = tcp.IP.IsLoopback()
 	}
 	s.dashboard = dash.Handler(admin.New(all[0].backend), &dash.Options{Store: all[0].Name, Link: dash.Link{Title: "Demo", Address: "demo"}})
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.all.Go(func() { _ = s.dashboard.Watch(s.life) }) // so that the dashboard also polls while no browser is open
+	s.all.Go(func() { s.poll(s.life) })
 	for n := range s.Instances {
 		s.Instances[n] = &instance{site: s, number: n + 1}
 	}

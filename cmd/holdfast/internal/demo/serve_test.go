@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -72,6 +73,18 @@ func (v *visitor) until(what, name string, seen func(admin.Record) bool) {
 	await.Until(v.T, 15*time.Second, what, func() bool {
 		list, err := admin.New(v.Servers[0].backend).Get(v.Context(), name)
 		return err == nil && seen(list[0])
+	})
+}
+
+// works waits until an instance has reported that it holds the lock, and that the ledger has
+// accepted its write. The store knows of the grant earlier: a process that is paused in between
+// has not heard of it.
+func (v *visitor) works(instance int) {
+	v.Helper()
+	await.Until(v.T, 15*time.Second, fmt.Sprintf("instance %d works", instance), func() bool {
+		return slices.ContainsFunc(v.timeline.copied(time.Now()).running(instance), func(r *run) bool {
+			return r.now().phase == holds && slices.ContainsFunc(r.events, func(e event) bool { return e.kind == wrote })
+		})
 	})
 }
 
@@ -189,9 +202,9 @@ func TestLateWriteIsRefused(t *testing.T) {
 			if fault == "pause" && !canPause {
 				t.Skip("this system cannot pause a process")
 			}
-			v := visit(t, 500*time.Millisecond)
+			v := visit(t, time.Second)
 			first := ask[claimResult](v, "/lock1?work=30s")
-			v.until("1 holds", "lock", isHeld)
+			v.works(1)
 			v.must("/instance", "n", "1", "do", fault)
 			if _, b := ask[claimResult](v, "/lock2?work=10ms")(); b.Outcome != outcomeDone {
 				t.Errorf("the next holder: got %+v", b)
@@ -201,6 +214,73 @@ func TestLateWriteIsRefused(t *testing.T) {
 				t.Errorf("got %d, %+v", status, a)
 			}
 		})
+	}
+}
+
+// A person who uses the buttons of the page sees the story of a late write.
+func TestShow(t *testing.T) {
+	if !canPause {
+		t.Skip("this system cannot pause a process")
+	}
+	v := visit(t, 2*time.Second)
+	shows := func(texts ...string) {
+		t.Helper()
+		var page string
+		await.Until(t, 15*time.Second, fmt.Sprintf("the page shows %q", texts), func() bool {
+			page = v.page()
+			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(page, text) })
+		})
+	}
+	button := func(do string, instance int) string { return fmt.Sprintf("value=%q id=\"%s%d\"", do, do, instance) }
+	shows(`id="startboth">`, "Nobody holds the lock.", `id="start1"`)
+	v.must("/both", "work", "1m", "back", "1")
+	await.Until(t, 15*time.Second, "somebody works", func() bool { return v.timeline.copied(time.Now()).holding() != nil })
+	holder := v.timeline.copied(time.Now()).holding().instance
+	other := 3 - holder
+	v.works(holder)
+	shows(fmt.Sprintf("Instance %d holds the lock and works. Instance %d waits.", holder, other), button("pause", holder), button("kill", other), `aria-disabled="true"`, "▾ granted")
+	v.must("/both", "work", "1m")
+	if one, two := v.timeline.states(1), v.timeline.states(2); len(one) != 1 || len(two) != 1 {
+		t.Errorf("both run, and the button started more: %d and %d processes", len(one), len(two))
+	}
+	v.must("/instance", "n", fmt.Sprint(holder), "do", "pause")
+	shows(button("resume", holder), "holds, but is paused")
+	v.works(other)
+	shows(fmt.Sprintf("Instance %d is paused: it does not know that its lease is over.", holder), "lease over</text>", "when the lease ran out")
+	v.must("/instance", "n", fmt.Sprint(holder), "do", "resume")
+	shows(fmt.Sprintf("The ledger has refused the late write of instance %d.", holder), "late write refused</span>", fmt.Sprintf(`id="start%d"`, holder), "the ledger refuses its write")
+	if page := v.page(); strings.Contains(page, fmt.Sprintf(`id="kill%d"`, holder)) {
+		t.Error("the page offers to kill an instance without a process")
+	}
+	v.must("/both", "work", "1ms")
+	await.Until(t, 15*time.Second, "the first one runs again", func() bool { return len(v.timeline.states(holder)) == 1 })
+	v.must("/instance", "n", fmt.Sprint(other), "do", "kill")
+	shows("killed</span>", "has the lock until its lease ends")
+}
+
+func TestBothStartsWhatDoesNotRun(t *testing.T) {
+	v := visit(t, pageLease)
+	v.must("/lock1?work=1m", "back", "1")
+	v.works(1)
+	v.must("/both")
+	v.until("2 waits", "lock", wanted)
+	if one, two := v.timeline.states(1), v.timeline.states(2); len(one) != 1 || len(two) != 1 {
+		t.Errorf("got %d and %d processes, want one of each instance", len(one), len(two))
+	}
+}
+
+// However many browsers watch, the store is asked the same.
+func TestPollsDoNotDependOnBrowsers(t *testing.T) {
+	v := visit(t, pageLease)
+	v.page()
+	samples := func() int { return len(v.timeline.copied(time.Now()).samples) }
+	await.Until(t, 15*time.Second, "the first poll", func() bool { return samples() > 0 })
+	began, before := time.Now(), samples()
+	for range 100 {
+		v.page()
+	}
+	if most := 2 + int(time.Since(began)/pollEvery); samples()-before > most {
+		t.Errorf("got %d polls in %v, want at most %d", samples()-before, time.Since(began), most)
 	}
 }
 
@@ -372,7 +452,7 @@ func TestOneSaleAtATime(t *testing.T) {
 	if status, body := v.post("/oversell?locked=1"); status != http.StatusConflict || body != "the same action is already running; wait for its end\n" {
 		t.Errorf("a second sale: got %d, %s", status, body)
 	}
-	await.Until(t, 30*time.Second, "the page shows the end of the first", func() bool { return strings.Contains(v.page(), "150 sold") })
+	await.Until(t, 30*time.Second, "the page shows the end of the first", func() bool { return strings.Contains(v.page(), ">150</span>") })
 }
 
 func TestBadRequests(t *testing.T) {
@@ -383,6 +463,8 @@ func TestBadRequests(t *testing.T) {
 		"/lock1?work=0":                         http.StatusBadRequest,
 		"/lock1?work=%3Cscript%3E":              http.StatusBadRequest,
 		"/lock3":                                http.StatusNotFound,
+		"/both?work=3m":                         http.StatusBadRequest,
+		"/sales?buyers=0":                       http.StatusBadRequest,
 		"/oversell?locked=2":                    http.StatusBadRequest,
 		"/oversell?buyers=1001":                 http.StatusBadRequest,
 		"/oversell?buyers=0":                    http.StatusBadRequest,
@@ -420,7 +502,7 @@ func TestManyRequestsAreRefused(t *testing.T) {
 	for range mostProcesses {
 		v.must("/lock1?work=2m", "back", "1")
 	}
-	await.Until(t, 15*time.Second, "all processes are there", func() bool { return len(v.Instances[0].Now()) == mostProcesses })
+	await.Until(t, 15*time.Second, "all processes are there", func() bool { return len(v.timeline.states(1)) == mostProcesses })
 	if status, body := v.post("/lock1"); status != http.StatusServiceUnavailable {
 		t.Errorf("got %d, %s", status, body)
 	}
@@ -438,6 +520,9 @@ func TestOtherSitesAreRefused(t *testing.T) {
 		{"POST", "/oversell", "Origin", "http://127.0.0.1", 403}, // another port of this machine
 		{"GET", "/lock1?work=1ms", "Sec-Fetch-Site", "cross-site", 405},
 		{"GET", "/redlock", "Sec-Fetch-Site", "same-site", 405},
+		{"GET", "/both", "Accept", "image/*", 405},
+		{"GET", "/sales", "Accept", "image/*", 405},
+		{"POST", "/both", "Sec-Fetch-Site", "cross-site", 403},
 		{"GET", "/oversell", "Accept", "image/*", 405}, // an image, as browsers ask for it off loopback
 		{"GET", "/instance?n=1&do=kill", "Accept", "image/*", 405},
 		{"GET", "/node?n=1&do=cut", "Accept", "image/*", 405},
@@ -504,10 +589,13 @@ func TestHostsOffLoopback(t *testing.T) {
 // A browser without JavaScript uses the forms, and loads the page again.
 func TestPageWithoutScript(t *testing.T) {
 	v := visit(t, pageLease)
-	v.must("/oversell?locked=0", "back", "1")
-	await.Until(t, 15*time.Second, "the end of the sale", func() bool { return strings.Contains(v.page(), "OVERSOLD by") })
+	v.must("/sales")
+	await.Until(t, 15*time.Second, "the end of both sales", func() bool {
+		page := v.page()
+		return strings.Contains(page, " sold too many</span>") && strings.Contains(page, "exact</span>")
+	})
 	text := v.page()
-	for _, want := range []string{`action="lock1"`, `action="redlock"`, `<noscript><meta http-equiv="refresh"`, "stand-in, not for production"} {
+	for _, want := range []string{`action="both"`, `formaction="lock1"`, `action="sales"`, `action="redlock"`, `<noscript><meta http-equiv="refresh"`, "stand-in, not for production"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
