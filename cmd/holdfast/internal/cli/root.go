@@ -56,19 +56,24 @@ func newRootCommand(env output.Environment) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return output.UsageError("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	addGroup(root, "Run under a lock:", newRunCommand(env), newHoldCommand(env), newElectCommand(env))
-	addGroup(root, "Look at locks:", newListCommand(env), newInspectCommand(env), newTailCommand(env), newStatusCommand(env))
-	addGroup(root, "Repair:", newForceUnlockCommand(env), newResizeCommand(env), newDoctorCommand(env))
-	addGroup(root, "Serve and learn:", newServeCommand(env), newDemoCommand(env))
-	root.AddCommand(newConfigCommand(env), newManCommand(env), newVersionCommand(env))
-	root.AddCommand( // topics of "holdfast help"
-		&cobra.Command{Use: "configuration", Short: "The configuration file and the environment"},
-		&cobra.Command{Use: "exit-status", Short: "The exit statuses of all commands"},
-		&cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords"},
-	)
+	sections := []section{
+		{"Run under a lock", []*cobra.Command{newRunCommand(env), newHoldCommand(env), newElectCommand(env)}},
+		{"Look at locks", []*cobra.Command{newListCommand(env), newInspectCommand(env), newStatusCommand(env), newTailCommand(env), newServeCommand(env)}},
+		{"Repair", []*cobra.Command{newForceUnlockCommand(env), newDoctorCommand(env), newResizeCommand(env)}},
+		{"Try and set up", []*cobra.Command{newDemoCommand(env), newConfigCommand(env), newManCommand(env), newVersionCommand(env)}},
+		{"Topics", []*cobra.Command{
+			{Use: "urls", Short: "The URLs of stores, and passwords"},
+			{Use: "configuration", Short: "The configuration file and the environment"},
+			{Use: "exit-status", Short: "The exit statuses of all commands"},
+		}},
+	}
+	for _, s := range sections {
+		root.AddCommand(s.cmds...)
+	}
 	addTexts(root)
-	setHelp(root)
 	refuseOtherShells(root)
+	refuseOtherTopics(root)
+	setHelp(root, sections)
 	completeValues(root)
 	return root
 }
