@@ -370,6 +370,8 @@ func TestForceUnlock(t *testing.T) {
 		s.run("force-unlock", "job").want(t, 64, "--reason", "--holder or --token") // all that is missing, at once
 		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "not a terminal", "--holder or --token")
 		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "--holder")
+		s.run("force-unlock", "job", "--reason", "x", "--token", "null").want(t, 64, `--token: "null" is no number`)
+		s.run("force-unlock", "job", "--reason", "x", "--token", "-1").want(t, 64, `--token: "-1" is negative`)
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "nobody holds")
 		lock := s.take(func() (*holdfast.Lock, error) { return s.locker("x").TryLock(t.Context(), "job") })
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, `"a:1" is no holder of "job", which is held by `, " (owner ", "); nothing was done")

@@ -3,9 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
@@ -54,7 +58,7 @@ func newRootCommand(env output.Environment) *cobra.Command {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return output.UsageError("%w; see %q", err, cmd.CommandPath()+" --help")
+		return output.UsageError("%w; see %q", plainFlagError(err), cmd.CommandPath()+" --help")
 	})
 	sections := []section{
 		{"Run under a lock", []*cobra.Command{newRunCommand(env), newHoldCommand(env), newElectCommand(env)}},
@@ -76,4 +80,28 @@ func newRootCommand(env output.Environment) *cobra.Command {
 	setHelp(root, sections)
 	completeValues(root)
 	return root
+}
+
+// plainFlagError returns err, the error of a flag. If the flag takes a number, or true or false,
+// plainFlagError replaces the text of package strconv.
+func plainFlagError(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	flag, value := invalid.GetFlag(), invalid.GetValue()
+	wrong := ""
+	switch kind := flag.Value.Type(); {
+	case kind == "bool":
+		wrong = "neither true nor false"
+	case kind != "int" && kind != "uint64":
+		return err
+	case errors.Is(err, strconv.ErrRange):
+		wrong = "too large"
+	case kind == "uint64" && strings.HasPrefix(value, "-"):
+		wrong = "negative"
+	default:
+		wrong = "no number"
+	}
+	return fmt.Errorf("--%s: %q is %s", flag.Name, value, wrong)
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -243,5 +244,49 @@ func (s *session) explainMismatch(err error) error {
 		}
 		return output.UsageError("lock %q: the store has %s under that name, which is not a lock of this layout; %s", s.Name, data, advice)
 	}
-	return output.UsageError("lock %q is in use, and is of the kind %s: use the kind that the other programs use", s.Name, found.Kind)
+	return output.UsageError("lock %q is %s", s.Name, s.adviceFor(found.Kind))
+}
+
+// adviceFor returns the rest of a sentence about a lock of the kind `found`: what it is, and the
+// flags that l needs for such a lock.
+func (l *Lock) adviceFor(found admin.Kind) string {
+	what, need := "", ""
+	switch found {
+	case admin.KindReadWrite:
+		what, need = "a read-write lock", "--shared or --exclusive"
+	case admin.KindFair:
+		what, need = "a fair lock", "--fair"
+	case admin.KindSemaphore:
+		what, need = "a semaphore", "--permits"
+	case admin.KindMutex:
+		what = "a mutex"
+	}
+	given := l.kindFlag()
+	switch {
+	case what == "" || given == "" && need == "" || given != "" && strings.Contains(need, given):
+		return fmt.Sprintf("in use as a lock of the kind %s: use the kind that the other programs use", found)
+	case need == "" && given == "--fair":
+		return what + ": remove --fair, or set lock.fair of the configuration to false"
+	case need == "":
+		return what + ": remove " + given
+	case given == "":
+		return what + ": add " + need
+	default:
+		return fmt.Sprintf("%s: replace %s by %s", what, given, need)
+	}
+}
+
+// kindFlag returns the flag that chooses the kind of the lock, or "" for a mutex.
+func (l *Lock) kindFlag() string {
+	switch {
+	case l.Permits > 0:
+		return "--permits"
+	case l.Fair:
+		return "--fair"
+	case l.Shared:
+		return "--shared"
+	case l.Exclusive:
+		return "--exclusive"
+	}
+	return ""
 }
