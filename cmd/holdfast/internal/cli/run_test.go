@@ -457,7 +457,7 @@ func TestRunStopsTheCommandWhenTheLockIsLost(t *testing.T) {
 		"run", "-t", "3s", "job", "--", "sh", "-c", "echo ready; sleep 100 & sleep 100")
 	c.ready()
 	s.server.Del("job")
-	c.wait().want(t, 79, `lock "job" lost: deleted`, "stopping the command")
+	c.wait().want(t, 79, `lock "job" lost: the key is gone from the server; `, "stopping the command")
 }
 
 func TestRunReleaseThatFindsTheLockLost(t *testing.T) {
@@ -485,7 +485,7 @@ func TestRunMaxHold(t *testing.T) {
 			t.Parallel()
 			s, began := newSite(t), await.NewWatch(t)
 			args := append(append([]string{"run"}, strings.Fields(test.flags)...), "job", "--", "sleep", "100")
-			s.run(args...).want(t, test.code, "is about to reach "+strings.Join(args[1:3], " "), "stopping the command")
+			s.run(args...).want(t, test.code, "stopping the command ", "s before "+strings.Join(args[1:3], " ")+", so that it has ended by then")
 			if took := began.Took(); time.Now().Before(began.Began.Add(test.least)) || took > 60*time.Second {
 				t.Errorf("the command was stopped after %v, want %v at least", took, test.least)
 			}
@@ -497,7 +497,7 @@ func TestRunMaxHold(t *testing.T) {
 func TestRunNoRenewStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
 	began := await.NewWatch(t)
-	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sleep", "100").want(t, 79, "not renewed")
+	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sleep", "100").want(t, 79, "--no-renew does not renew it")
 	if took := began.Took(); took > 10*time.Second {
 		t.Errorf("the command ended after %s", took)
 	}
@@ -507,7 +507,7 @@ func TestRunKillsWhatIgnoresTheSignalBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
 	began := await.NewWatch(t)
 	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sh", "-c", `trap "" TERM; while :; do sleep 0.01; done`).
-		want(t, 79, "not renewed")
+		want(t, 79, "--no-renew does not renew it")
 	// That the lease runs until then, a real server shows: see internal/e2e.
 	if took := began.Took(); time.Now().Before(began.Began.Add(800*time.Millisecond)) || took > 10*time.Second {
 		t.Errorf("the command ended after %s, want 810ms, when the lock counts as lost", took)

@@ -94,10 +94,11 @@ func (h *manualHold) inputEnds() <-chan struct{} {
 func (h *manualHold) release(lock *holdfast.Lock, why string) error {
 	err := h.unlock(lock)
 	if errors.Is(err, holdfast.ErrLost) {
+		err = lossOf(err)
 		return &output.ExitError{Code: output.ExitLost, Err: errors.Join(err, h.print("lost", lock, err.Error()))}
 	}
-	if err != nil {
-		h.Report.Warn("%v", err)
+	if err != nil && !h.JSON {
+		return nil // drain says so, unless the store confirms the release meanwhile
 	}
 	return h.print("released", lock, why)
 }

@@ -136,10 +136,8 @@ func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	case stopped != nil:
 		return output.Exit(r.LostCode) // the reason was reported when it happened
 	case errors.Is(err, holdfast.ErrLost):
-		return &output.ExitError{Code: r.LostCode, Err: err}
-	case err != nil:
-		r.Report.Warn("%v", err)
-	default:
+		return &output.ExitError{Code: r.LostCode, Err: lossOf(err)}
+	case err == nil: // drain reports a release that the store has not confirmed
 		r.Report.Detail("lock %q released", lock.Name())
 	}
 	return output.Exit(status)

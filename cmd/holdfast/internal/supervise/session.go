@@ -56,13 +56,14 @@ type session struct {
 	Program
 	holder string // the note that other clients can read
 
-	signals     chan os.Signal
-	store       *open.Store    // nil before it was opened
-	console     *admin.Console // of the store
-	attempts    *attempts      // the tries to get the lock
-	gaveUp      time.Time      // when the last request for the lock ended without it; zero if it got the lock
-	leaseEnd    time.Time      // when the lease of the released lock ends at the latest; zero before the release
-	unconfirmed bool           // the store has not confirmed the release
+	signals    chan os.Signal
+	store      *open.Store    // nil before it was opened
+	console    *admin.Console // of the store
+	attempts   *attempts      // the tries to get the lock
+	gaveUp     time.Time      // when the last request for the lock ended without it; zero if it got the lock
+	leaseEnd   time.Time      // when the released lock counts as lost at the latest; zero before the release
+	freeAt     time.Time      // when others can get the released lock, if the store does not execute the release
+	unreleased error          // why the store has not confirmed the release; nil if it has
 }
 
 // listen makes the channel s.signals receive the signals that a command must get. It leaves out
@@ -85,17 +86,33 @@ func Drain(locker *holdfast.Locker, limit time.Duration) bool {
 	return locker.Drain(ctx) == nil
 }
 
-// unlock releases the lock, and stores in leaseEnd when the lease ends at the latest.
+// unlock releases the lock, and stores in s when the lease ends at the latest.
 func (s *session) unlock(lock *holdfast.Lock) error {
-	s.leaseEnd = time.Now().Add(lock.Remaining())
+	left := lock.Remaining()
+	s.leaseEnd, s.freeAt, s.unreleased = time.Now().Add(left), time.Now().Add(s.leaseOf(left)), nil
 	err := lock.Unlock()
-	s.unconfirmed = err != nil && !errors.Is(err, holdfast.ErrLost)
+	if err != nil && !errors.Is(err, holdfast.ErrLost) {
+		s.unreleased = err
+	}
 	return err
 }
 
+// warnUnreleased says until when others have to wait, if the store has not confirmed the release.
+func (s *session) warnUnreleased() {
+	left := time.Until(s.freeAt)
+	if s.unreleased == nil || left <= 0 {
+		return
+	}
+	cause := s.unreleased
+	if inner := errors.Unwrap(cause); inner != nil { // it lacks what package holdfast says about the release
+		cause = inner
+	}
+	s.Report.Warn("could not release %q: %s; others wait until its lease ends, in %s", output.Clean(s.Name), why(cause), output.Coarse(left))
+}
+
 // drain calls Drain. If there was no lock, it waits at most until abandonWait after the end of the
-// request. After a release, it waits at most until drainAfter after the end of the lease. It
-// reports whether the store has answered all calls.
+// request. After a release, it waits at most until drainAfter after the end of the lease. If the
+// lock is then not released, it warns. It reports whether the store has answered all calls.
 func (s *session) drain(locker *holdfast.Locker) bool {
 	limit := DrainWait
 	switch {
@@ -104,7 +121,11 @@ func (s *session) drain(locker *holdfast.Locker) bool {
 	case !s.leaseEnd.IsZero():
 		limit = min(limit, max(time.Until(s.leaseEnd), 0)+drainAfter)
 	}
-	return Drain(locker, limit) && !s.unconfirmed
+	if Drain(locker, limit) {
+		return s.unreleased == nil
+	}
+	s.warnUnreleased()
+	return false
 }
 
 // withStore opens the store, calls `work`, and closes the store. A signal that arrives while
@@ -169,7 +190,7 @@ func (s *session) warnOfPermits(e holdfast.Event) {
 // exit status.
 func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	s.Report.Detail("asking for lock %q", s.Name)
-	s.leaseEnd, s.gaveUp = time.Time{}, time.Time{}
+	s.leaseEnd, s.gaveUp, s.unreleased = time.Time{}, time.Time{}, nil
 	var lock *holdfast.Lock
 	err := s.unlessInterrupted(ctx, func(ctx context.Context) (err error) {
 		lock, err = s.wait(ctx, locker)
