@@ -29,7 +29,7 @@ type manualHold struct {
 // Keep takes the lock, and prints a line on standard output. It holds the lock until
 // Hold.Period is over, a signal arrives, or standard input ends. The error has the exit status.
 func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
-	h := &manualHold{session{Program: p, Lock: l, holder: l.note("holdfast")}, how}
+	h := &manualHold{session{Program: p, Lock: l, holder: l.note("holdfast"), without: "is not held"}, how}
 	return h.withStore(ctx, func(locker *holdfast.Locker) error {
 		lock, err := h.acquire(ctx, locker)
 		if err != nil {

@@ -60,7 +60,7 @@ func withRunner(ctx context.Context, p Program, l *Lock, c *Command, work func(*
 	if err != nil {
 		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
 	}
-	r := &runner{session: session{Program: p, Lock: l, holder: l.note(path.Base(c.Args[0]))}, Command: c, file: file}
+	r := &runner{session: session{Program: p, Lock: l, holder: l.note(path.Base(c.Args[0])), without: "was not run"}, Command: c, file: file}
 	return r.withStore(ctx, func(locker *holdfast.Locker) error { return work(r, locker) })
 }
 

@@ -54,7 +54,8 @@ type Program struct {
 type session struct {
 	*Lock
 	Program
-	holder string // the note that other clients can read
+	holder  string // the note that other clients can read
+	without string // what follows the name of the lock in an error of a store that could not be opened
 
 	signals    chan os.Signal
 	store      *open.Store    // nil before it was opened
@@ -224,11 +225,13 @@ func (s *session) notAcquired(ctx context.Context, err error) error {
 		err = s.Advise(err)
 	}
 	err = s.explainMismatch(err)
-	_, own := errors.AsType[*output.ExitError](err)
+	exit, own := errors.AsType[*output.ExitError](err)
 	status := InterruptStatus(ctx)
 	switch {
 	case status != 0:
 		return output.Exit(status)
+	case own && s.store == nil && (exit.Code == output.ExitUnreachable || exit.Code == output.ExitRefused):
+		return &output.ExitError{Code: exit.Code, Err: fmt.Errorf("%q %s: %w", output.Clean(s.Name), s.without, err)}
 	case own:
 		return err
 	case ctx.Err() != nil:
