@@ -387,6 +387,33 @@ func TestRunNeverPrintsThePassword(t *testing.T) {
 	}
 }
 
+// 0 does not wait, on the command line and in the configuration; without a time there is no limit. A
+// time of the configuration does not change -n.
+func TestRunWaitOfNoTime(t *testing.T) {
+	s := newSite(t)
+	s.hold("job")
+	none, some := configure(t, "none.yaml", "lock: {wait: 0s}\n"), configure(t, "some.yaml", "lock: {wait: 10m}\n")
+	for _, flags := range []string{"run -w 0", "run --wait 0s", "hold -w 0", "run --config " + none, "run -n --config " + some} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		args := append(strings.Fields(flags), "job")
+		if args[0] == "run" {
+			args = append(args, "true")
+		}
+		got := begin(t, ctx, strings.NewReader(""), s.environ, args...).wait()
+		cancel()
+		if got.code != 75 || !strings.Contains(got.stderr, "is held by") || strings.Contains(got.stderr, "waiting") {
+			t.Errorf("%s: got %+v, want that it does not wait", flags, got)
+		}
+	}
+	for _, args := range [][]string{{"run", "job", "true"}, {"elect", "--config", none, "job", "true"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := begin(t, ctx, strings.NewReader(""), s.environ, args...)
+		await.Until(t, 20*time.Second, "it waits", func() bool { return strings.Contains(c.stderr.String(), "waiting for lock") })
+		cancel()
+		c.wait()
+	}
+}
+
 func TestRunUsage(t *testing.T) {
 	s := newSite(t)
 	for _, test := range []struct {
