@@ -2,14 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
 // On a terminal of 80 columns no line of a help is longer, so the terminal breaks no word;
@@ -113,6 +116,19 @@ func TestHelpOfWhatDoesNotExist(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"help", "urls"}, {"help", "config", "check"}, {"help", "config"}, {"help", "help"}} {
 		if got := call(t, bare(), args...); got.code != 0 || got.stdout == "" {
 			t.Errorf("%v: got %+v, want a help", args, got)
+		}
+	}
+}
+
+// The help of run has the times after which a command is stopped if the store does not answer: the
+// lease without its margin, less the time to end, and up to a third of the lease since the last renewal.
+func TestHelpOfRunHasTheTimesOfAnOutage(t *testing.T) {
+	for _, ttl := range []time.Duration{defaultTTL, 2 * time.Minute} {
+		lock := supervise.Lock{TTL: ttl}
+		most := ttl - lock.MarginOf(ttl) - min(defaultKillAfter, ttl/3)
+		want := fmt.Sprintf("%.0f to %.0f s", (most - ttl/3).Seconds(), most.Seconds())
+		if !strings.Contains(strings.Join(strings.Fields(helpText(t, "run")), " "), want) {
+			t.Errorf("the help of run does not say %q for --ttl %s", want, ttl)
 		}
 	}
 }
