@@ -339,14 +339,14 @@ func TestLossExplained(t *testing.T) {
 		reason driver.Reason
 		detail string
 	}{
-		{"deleted", before, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired on the server"},
+		{"deleted", before, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "the key is gone from the server"},
 		{"flushed", before, []any{int64(0), "", "", int64(0)}, driver.ReasonDeleted, "flushed or restarted empty"},
 		{"restarted", ServerInfo{RunID: "b"}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "restarted or replaced"},
 		{"evicted", ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.ReasonEvicted, "free memory"},
-		{"no eviction policy", ServerInfo{RunID: "a", EvictionPolicy: "noeviction", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired"},
-		{"other cluster node", ServerInfo{RunID: "b", Cluster: true}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired"},
+		{"no eviction policy", ServerInfo{RunID: "a", EvictionPolicy: "noeviction", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "the key is gone"},
+		{"other cluster node", ServerInfo{RunID: "b", Cluster: true}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "the key is gone"},
 		{"taken", before, []any{int64(1), owner, "", int64(1)}, driver.ReasonNotOwner, "now held by Redisson client 71b96ce8… thread 57"},
-		{"no lock any more", before, []any{int64(1), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired"},
+		{"no lock any more", before, []any{int64(1), "", "", int64(1)}, driver.ReasonDeleted, "the key is gone"},
 		{"forced", before, []any{int64(1), owner, "forced: ops", int64(1)}, driver.ReasonForced, "ops"},
 		{"given up", before, []any{int64(0), "", "abandoned", int64(1)}, driver.ReasonDeleted, "given up"},
 	} {
@@ -414,7 +414,7 @@ func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
 						t.Errorf("%s: Renew of %s: got %+v, want %s: %s", when, name, gone, reason, detail)
 					}
 				}
-				lose("before the change", "orders", driver.ReasonDeleted, "deleted or expired")
+				lose("before the change", "orders", driver.ReasonDeleted, "the key is gone")
 				now = c.after
 				lose("at once", "orders", c.reason, c.detail)
 				lose("at once", "stock", c.reason, c.detail)
@@ -423,7 +423,7 @@ func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
 				lose("after a while, from a server that does not answer", "orders", c.reason, c.detail)
 				time.Sleep(time.Second)
 				silent = nil
-				lose("long after", "orders", driver.ReasonDeleted, "deleted or expired")
+				lose("long after", "orders", driver.ReasonDeleted, "the key is gone")
 			})
 		})
 	}

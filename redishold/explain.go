@@ -17,10 +17,10 @@ const (
 	explainTimeout = time.Second
 )
 
-// unexplained returns the error for a loss whose reason is not known. The text names both
-// possible reasons, because the server does not distinguish an expired key from a deleted one.
+// unexplained returns the error for a loss whose reason is not known. The text names no reason,
+// because the server does not distinguish an expired key from a deleted one.
 func unexplained() *driver.GoneError {
-	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "deleted or expired on the server"}
+	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the key is gone from the server"}
 }
 
 // tombstoneError returns the error for a claim that has a tombstone. The parameter `text` is

@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"os/exec"
 	"path"
 	"regexp"
 	"strings"
@@ -34,6 +35,14 @@ func scriptsHaveHeaders(t *testing.T, r *repository) {
 	}
 	if seen == 0 {
 		t.Error("no Lua file found")
+	}
+}
+
+// The script "use" prints its usage when it is asked for help.
+func TestUseHelp(t *testing.T) {
+	out, err := exec.Command("sh", "../../use", "--help").Output()
+	if err != nil || !strings.Contains(string(out), "sh ../holdfast/use redishold/goredisconn") || strings.Contains(string(out), "set -eu") {
+		t.Errorf("got %q, %v, want the usage", out, err)
 	}
 }
 

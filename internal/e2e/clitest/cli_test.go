@@ -205,7 +205,7 @@ func cliBlackHole(t *testing.T, c cli) {
 	c.proxy.Blackhole(true)
 	p.gone(10 * time.Second)
 	c.mustStillBeHeld("job")
-	p.want(79, "was not renewed in time")
+	p.want(79, "counts as lost in")
 }
 
 func cliShortBlackHole(t *testing.T, c cli) {
@@ -233,7 +233,7 @@ func (c cli) renewals() *faultproxy.Rule {
 func cliFrozenServer(t *testing.T, c cli) {
 	p := c.run("-t", "3s", "--kill-after", "200ms", "job", "--", "sh", "-c", family)
 	c.frozen(p, func() {})
-	if !strings.Contains(p.stderr.String(), "was not renewed in time") {
+	if !strings.Contains(p.stderr.String(), "counts as lost in") {
 		t.Errorf("got stderr %q, want it to say why the command was stopped", p.stderr.String())
 	}
 }

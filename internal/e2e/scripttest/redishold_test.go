@@ -105,7 +105,7 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 		reason driver.Reason
 		detail string
 	}{
-		{"deleted", func(*testing.T, driver.Claim) { server.Int("DEL", "stock:42") }, driver.ReasonDeleted, "deleted or expired"},
+		{"deleted", func(*testing.T, driver.Claim) { server.Int("DEL", "stock:42") }, driver.ReasonDeleted, "the key is gone"},
 		{"taken", func(_ *testing.T, c driver.Claim) {
 			server.Int("DEL", "stock:42")
 			if c.ReadWrite {

@@ -181,7 +181,7 @@ func frozen(t *testing.T, c *Tool) {
 	if s := <-granted; s.err != nil || gone.Sub(s.at) > late {
 		t.Errorf("another had the lock %v before the end of the command, %v; the machine stood still for %v", gone.Sub(s.at), s.err, late)
 	}
-	p.Want(79, "was not renewed in time")
+	p.Want(79, "counts as lost in")
 	next.Want(0)
 	t.Logf("the command was gone %v after the store froze, and the tool %v", gone.Sub(frozen), time.Since(frozen))
 }

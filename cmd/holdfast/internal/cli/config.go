@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -97,6 +99,9 @@ func newImportCommand(env output.Environment) *cobra.Command {
 // contain a password. It returns an error if the file exists.
 func writeNew(name string, text []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists: remove it, or name another file with --to", name)
+	}
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,9 @@ func TestConfigImport(t *testing.T) {
 	if got.code != 0 || got.stdout != "12000\n" {
 		t.Errorf("got %+v, want the lease of the watchdog", got)
 	}
-	call(t, bare(), "config", "import", file, "--to", to).want(t, output.ExitFailure, "exists")
+	call(t, bare(), "config", "import", file, "--to", to).want(t, output.ExitFailure, "holdfast: "+to+" exists: remove it, or name another file with --to")
+	call(t, bare(), "config", "import", configure(t, "all.yaml", "singleServerConfig:\n  address: redis://h:6379\nnameMapper: !<com.example.Mapper> {}\n"), "--to", "-").
+		want(t, 0, "set prefix in holdfast.yaml")
 	if got := call(t, bare(), "config", "import", file, "--to", "-"); !strings.Contains(got.stdout, "password: ${SECRET}") {
 		t.Errorf("got %q", got.stdout)
 	}

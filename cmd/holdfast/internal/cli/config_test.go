@@ -203,7 +203,10 @@ func TestConfigOfJava(t *testing.T) {
 	}
 	command := []string{"run", "job", "--", "sh", "-c", "echo $HOLDFAST_LEASE_MS"}
 	got := call(t, bare("SECRET=s3cret", "HOLDFAST_CONFIG="+filepath.Join(dir, "redisson-holdfast.yaml")), command...)
-	got.want(t, 0, "nameMapper", "line 6", "line 7: checkLockSyncedSlaves", "or --replicas")
+	got.want(t, 0, "nameMapper", "line 6", "set prefix in holdfast.yaml", "line 7: checkLockSyncedSlaves", "redis.replicas in holdfast.yaml")
+	if strings.Contains(got.stderr, "redishold.") {
+		t.Errorf("got %q, want no option of the library", got.stderr)
+	}
 	if got.stdout != "12000\n" || strings.Contains(got.stderr, "nettyThreads") {
 		t.Errorf("got %+v, want the lease of the watchdog", got)
 	}

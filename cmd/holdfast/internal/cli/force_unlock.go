@@ -41,7 +41,7 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	f := cmd.Flags()
 	o.addTo(f, 0)
 	f.StringVar(&o.Reason, "reason", "", "why you end the hold: the holder gets this text; required")
-	f.StringVar(&o.Holder, "holder", "", "end the hold of the holder with this id, which inspect shows")
+	f.StringVar(&o.Holder, "holder", "", "end the hold of this holder: its owner or its name, which ls and inspect show")
 	f.Uint64Var(&o.Token, "token", 0, "end the hold with this fencing token")
 	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record the forced unlock, with the reason, in the event log of Redis, for tail --since and the dashboard"

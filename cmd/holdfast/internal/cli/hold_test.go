@@ -167,7 +167,7 @@ func TestElectCampaignsAgain(t *testing.T) {
 	p.await("ended with status 0")
 	p.await("leading")
 	s.server.Del("job") // and the leader learns of it
-	p.await("lost: deleted")
+	p.await("lost: the key is gone from the server")
 	p.await("the term is over")
 	p.await("leading")
 	p.signal(syscall.SIGTERM)

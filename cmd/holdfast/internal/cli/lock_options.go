@@ -55,7 +55,7 @@ func lockSettings() []store.Setting {
 // clients of one name must use the same kind of lock.
 func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.Nonblock, "nonblock", "n", false, "do not wait if the lock is held")
-	durationVar(f, &o.Wait, "wait", "w", 0, "the longest time to wait for the lock, such as 30s; a number alone means seconds, 0 means no limit")
+	durationVar(f, &o.Wait, "wait", "w", 0, "the longest time to wait for the lock, such as 30s; a number alone means seconds; 0 does not wait, as -n; default no limit")
 	f.IntVarP(&o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, "exit status if another client holds the lock")
 	f.BoolVar(&o.Fair, "fair", false, "grant the lock in the order of requests; all clients of the lock must use --fair")
 	f.BoolVar(&o.Shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")
@@ -86,6 +86,12 @@ func (o *lockOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 		return output.UsageError("%s of %s is too long for a --ttl of %s: use less than half of the TTL", o.Config.Where("lock.margin"), o.Margin, o.TTL)
 	case o.ConflictCode > 255: // a system keeps only eight bits of an exit status, so 256 would mean success
 		return output.UsageError("--conflict-exit-code %d is not an exit status; use 0 to 255", o.ConflictCode)
+	}
+	if f.Lookup("wait") != nil && o.Given("wait") && o.Wait == 0 { // as for flock, and for holdfast.Wait
+		o.Nonblock = true
+	}
+	if o.Nonblock {
+		o.Wait = 0 // the configuration may have set it
 	}
 	for _, label := range o.Labels {
 		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {

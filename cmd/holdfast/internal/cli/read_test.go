@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -311,7 +312,7 @@ func TestLookShowsSinceWhenAndWhoWaits(t *testing.T) {
 			}
 		}
 		s.run("run", "-n", "job", "true").want(t, 75, `lock "job" is held by ci-7 for 3m1`)
-		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 1, "no hold of")
+		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 1, `no hold of "job" has the token 7, which is held by`, "nothing was done")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", token).want(t, 0)
 		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("the holder got %v", err)
@@ -387,9 +388,11 @@ func TestForceUnlock(t *testing.T) {
 		s.run("force-unlock", "job").want(t, 64, "--reason", "--holder or --token") // all that is missing, at once
 		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "not a terminal", "--holder or --token")
 		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "--holder")
+		s.run("force-unlock", "job", "--reason", "x", "--token", "null").want(t, 64, `--token: "null" is no number`)
+		s.run("force-unlock", "job", "--reason", "x", "--token", "-1").want(t, 64, `--token: "-1" is negative`)
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "nobody holds")
 		lock := s.take(func() (*holdfast.Lock, error) { return s.locker("x").TryLock(t.Context(), "job") })
-		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "no hold of")
+		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, `"a:1" is no holder of "job", which is held by `, " (owner ", "); nothing was done")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 64, "--holder")
 		for _, nobody := range []string{"--holder=", "--token=0"} { // as of a variable that is not set
 			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody).want(t, 64, "names no hold")
@@ -412,6 +415,40 @@ func TestForceUnlock(t *testing.T) {
 		}
 		s.run("status", "job").want(t, 0)
 	})
+}
+
+// People copy the column HOLDER, or the process in it, rather than the owner.
+func TestForceUnlockByTheNameOfTheHolder(t *testing.T) {
+	s := newSite(t)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := fmt.Sprintf("holdfast@%s:%d", host, os.Getpid())
+	for _, name := range []string{process, process + " (database maintenance)"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := begin(t, ctx, strings.NewReader(""), s.environ, "hold", "job", "--ignore-stdin", "--reason", "database maintenance")
+		c.ready()
+		s.run("force-unlock", "job", "--reason", "x", "--holder", name+"0").want(t, 1, name+"0", "is no holder of")
+		s.run("force-unlock", "job", "--reason", "x", "--holder", name).want(t, 0)
+		s.mustBeFree("job")
+		cancel()
+		c.wait()
+	}
+}
+
+func TestForceUnlockOfOneOfSeveralOfTheName(t *testing.T) {
+	s := newSite(t)
+	for range 2 {
+		s.take(func() (*holdfast.Lock, error) { return s.locker("twin@vm:7").RWMutex("job").Read.TryLock(t.Context()) })
+	}
+	holds := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)
+	owners := []string{holds[0].(map[string]any)["owner"].(string), holds[1].(map[string]any)["owner"].(string)}
+	name := holds[0].(map[string]any)["holder"].(string)
+	s.run("force-unlock", "job", "--reason", "x", "--holder", name).want(t, 64, "2 holders that match", "(owner "+owners[0]+")", "(owner "+owners[1]+")")
+	s.run("force-unlock", "job", "--reason", "x", "--holder", owners[0]).want(t, 0)
+	s.run("force-unlock", "job", "--reason", "x", "--holder", name).want(t, 0)
+	s.mustBeFree("job")
 }
 
 // Where nobody can be asked, naming the hold is enough: it is the one that is ended,

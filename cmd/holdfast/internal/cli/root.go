@@ -3,9 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
@@ -54,21 +58,50 @@ func newRootCommand(env output.Environment) *cobra.Command {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return output.UsageError("%w; see %q", err, cmd.CommandPath()+" --help")
+		return output.UsageError("%w; see %q", plainFlagError(err), cmd.CommandPath()+" --help")
 	})
-	addGroup(root, "Run under a lock:", newRunCommand(env), newHoldCommand(env), newElectCommand(env))
-	addGroup(root, "Look at locks:", newListCommand(env), newInspectCommand(env), newTailCommand(env), newStatusCommand(env))
-	addGroup(root, "Repair:", newForceUnlockCommand(env), newResizeCommand(env), newDoctorCommand(env))
-	addGroup(root, "Serve and learn:", newServeCommand(env), newDemoCommand(env))
-	root.AddCommand(newConfigCommand(env), newManCommand(env), newVersionCommand(env))
-	root.AddCommand( // topics of "holdfast help"
-		&cobra.Command{Use: "configuration", Short: "The configuration file and the environment"},
-		&cobra.Command{Use: "exit-status", Short: "The exit statuses of all commands"},
-		&cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords"},
-	)
+	sections := []section{
+		{"Run under a lock", []*cobra.Command{newRunCommand(env), newHoldCommand(env), newElectCommand(env)}},
+		{"Look at locks", []*cobra.Command{newListCommand(env), newInspectCommand(env), newStatusCommand(env), newTailCommand(env), newServeCommand(env)}},
+		{"Repair", []*cobra.Command{newForceUnlockCommand(env), newDoctorCommand(env), newResizeCommand(env)}},
+		{"Try and set up", []*cobra.Command{newDemoCommand(env), newConfigCommand(env), newManCommand(env), newVersionCommand(env)}},
+		{"Topics", []*cobra.Command{
+			{Use: "urls", Short: "The URLs of stores, and passwords"},
+			{Use: "configuration", Short: "The configuration file and the environment"},
+			{Use: "exit-status", Short: "The exit statuses of all commands"},
+		}},
+	}
+	for _, s := range sections {
+		root.AddCommand(s.cmds...)
+	}
 	addTexts(root)
-	setHelp(root)
 	refuseOtherShells(root)
+	refuseOtherTopics(root)
+	setHelp(root, sections)
 	completeValues(root)
 	return root
+}
+
+// plainFlagError returns err, the error of a flag. If the flag takes a number, or true or false,
+// plainFlagError replaces the text of package strconv.
+func plainFlagError(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	flag, value := invalid.GetFlag(), invalid.GetValue()
+	wrong := ""
+	switch kind := flag.Value.Type(); {
+	case kind == "bool":
+		wrong = "neither true nor false"
+	case kind != "int" && kind != "uint64":
+		return err
+	case errors.Is(err, strconv.ErrRange):
+		wrong = "too large"
+	case kind == "uint64" && strings.HasPrefix(value, "-"):
+		wrong = "negative"
+	default:
+		wrong = "no number"
+	}
+	return fmt.Errorf("--%s: %q is %s", flag.Name, value, wrong)
 }

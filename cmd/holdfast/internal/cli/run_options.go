@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +54,12 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 		return output.UsageError("no lock named; use: %s", cmd.UseLine())
 	}
 	f := cmd.Flags()
-	if err := f.Parse(args[1:]); err != nil {
+	noName := f.ArgsLenAtDash() == 0 // the first word stands after "--", so it may be CMD
+	err := f.Parse(args[1:])
+	if noName && (err != nil || len(f.Args()) == 0) {
+		return output.UsageError("the name of the lock is missing before --; use: %s NAME -- %s", cmd.CommandPath(), strings.Join(args, " "))
+	}
+	if err != nil {
 		return cmd.FlagErrorFunc()(cmd, err)
 	}
 	o.Name, o.Args = args[0], f.Args()

@@ -387,6 +387,33 @@ func TestRunNeverPrintsThePassword(t *testing.T) {
 	}
 }
 
+// 0 does not wait, on the command line and in the configuration; without a time there is no limit. A
+// time of the configuration does not change -n.
+func TestRunWaitOfNoTime(t *testing.T) {
+	s := newSite(t)
+	s.hold("job")
+	none, some := configure(t, "none.yaml", "lock: {wait: 0s}\n"), configure(t, "some.yaml", "lock: {wait: 10m}\n")
+	for _, flags := range []string{"run -w 0", "run --wait 0s", "hold -w 0", "run --config " + none, "run -n --config " + some} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		args := append(strings.Fields(flags), "job")
+		if args[0] == "run" {
+			args = append(args, "true")
+		}
+		got := begin(t, ctx, strings.NewReader(""), s.environ, args...).wait()
+		cancel()
+		if got.code != 75 || !strings.Contains(got.stderr, "is held by") || strings.Contains(got.stderr, "waiting") {
+			t.Errorf("%s: got %+v, want that it does not wait", flags, got)
+		}
+	}
+	for _, args := range [][]string{{"run", "job", "true"}, {"elect", "--config", none, "job", "true"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := begin(t, ctx, strings.NewReader(""), s.environ, args...)
+		await.Until(t, 20*time.Second, "it waits", func() bool { return strings.Contains(c.stderr.String(), "waiting for lock") })
+		cancel()
+		c.wait()
+	}
+}
+
 func TestRunUsage(t *testing.T) {
 	s := newSite(t)
 	for _, test := range []struct {
@@ -396,6 +423,11 @@ func TestRunUsage(t *testing.T) {
 		{"", "no lock named"},
 		{"job", "no command to run"},
 		{"job --", "no command to run"},
+		{"-- true", "name of the lock is missing before --; use: holdfast run NAME -- true"},
+		{"-n -- sh -c true", "use: holdfast run NAME -- sh -c true"},
+		{"--permits null job true", `--permits: "null" is no number`},
+		{"--permits 99999999999999999999 job true", `--permits: "99999999999999999999" is too large`},
+		{"--fair=yes job true", `--fair: "yes" is neither true nor false`},
 		{"--unknown job true", "--unknown"},
 		{"job --unknown true", "--unknown"},
 		{"-n -w 3s job true", "give only one of them"},
@@ -452,7 +484,7 @@ func TestRunStopsTheCommandWhenTheLockIsLost(t *testing.T) {
 		"run", "-t", "3s", "job", "--", "sh", "-c", "echo ready; sleep 100 & sleep 100")
 	c.ready()
 	s.server.Del("job")
-	c.wait().want(t, 79, `lock "job" lost: deleted`, "stopping the command")
+	c.wait().want(t, 79, `lock "job" lost: the key is gone from the server; `, "stopping the command")
 }
 
 func TestRunReleaseThatFindsTheLockLost(t *testing.T) {
@@ -480,7 +512,7 @@ func TestRunMaxHold(t *testing.T) {
 			t.Parallel()
 			s, began := newSite(t), await.NewWatch(t)
 			args := append(append([]string{"run"}, strings.Fields(test.flags)...), "job", "--", "sleep", "100")
-			s.run(args...).want(t, test.code, "is about to reach "+strings.Join(args[1:3], " "), "stopping the command")
+			s.run(args...).want(t, test.code, "stopping the command ", "s before "+strings.Join(args[1:3], " ")+", so that it has ended by then")
 			if took := began.Took(); time.Now().Before(began.Began.Add(test.least)) || took > 60*time.Second {
 				t.Errorf("the command was stopped after %v, want %v at least", took, test.least)
 			}
@@ -492,7 +524,7 @@ func TestRunMaxHold(t *testing.T) {
 func TestRunNoRenewStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
 	began := await.NewWatch(t)
-	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sleep", "100").want(t, 79, "not renewed")
+	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sleep", "100").want(t, 79, "--no-renew does not renew it")
 	if took := began.Took(); took > 10*time.Second {
 		t.Errorf("the command ended after %s", took)
 	}
@@ -502,7 +534,7 @@ func TestRunKillsWhatIgnoresTheSignalBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
 	began := await.NewWatch(t)
 	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sh", "-c", `trap "" TERM; while :; do sleep 0.01; done`).
-		want(t, 79, "not renewed")
+		want(t, 79, "--no-renew does not renew it")
 	// That the lease runs until then, a real server shows: see internal/e2e.
 	if took := began.Took(); time.Now().Before(began.Began.Add(800*time.Millisecond)) || took > 10*time.Second {
 		t.Errorf("the command ended after %s, want 810ms, when the lock counts as lost", took)

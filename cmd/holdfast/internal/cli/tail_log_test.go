@@ -63,7 +63,7 @@ func TestTailPrintsALoss(t *testing.T) {
 		c.ready()
 		owner := objects(t, s.run("inspect", "job", "--json"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 		s.run("force-unlock", "job", "--event-log", "--reason", "stuck", "--yes", "--holder", owner).want(t, 0)
-		holder.wait().want(t, 79, "lost: forced")
+		holder.wait().want(t, 79, `holdfast: lock "job" lost: ended by force: stuck (`)
 		await.Until(t, 20*time.Second, "tail says that it was lost", func() bool { return strings.Contains(c.stdout.String(), "lost") })
 		end()
 		events := map[string]int{}

@@ -21,7 +21,7 @@ func TestStoreIsDownAtStart(t *testing.T) {
 	const nowhere = "127.0.0.1:1"
 	for _, command := range []string{"run -n", "run", "elect --once"} {
 		got := call(t, environ, append(strings.Fields(command), "-u", nowhere, "job", "--", "true")...)
-		got.want(t, output.ExitUnreachable, "cannot connect to "+nowhere+": connection refused")
+		got.want(t, output.ExitUnreachable, `"job" `, "cannot connect to "+nowhere+": connection refused")
 		if strings.Contains(got.stderr, "waiting") || strings.Contains(got.stderr, "not executed") {
 			t.Errorf("%s: got %q, want the reason alone", command, got.stderr)
 		}

@@ -24,7 +24,7 @@ const answerLimit = 10 * time.Second
 // ForceOptions say which hold to end, and why.
 type ForceOptions struct {
 	Name   string
-	Holder string // the owner of the hold; "" for any
+	Holder string // the owner of the hold, or the name of its holder; "" for any
 	Token  uint64 // the fencing token of the hold; 0 for any
 	Reason string // the holder gets this text, followed by the name of the user and the host
 	Ask    bool   // the user must type the name of the lock on standard input
@@ -103,20 +103,40 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, error) {
 		return r, output.UsageError("the store does not know the token of a hold (a client reports its token after a few seconds): give --holder with the value that inspect shows")
 	}
 	named := r
-	named.Holds, named.Holders = nil, 1
-	for _, h := range r.Holds {
-		if (c.Holder == "" || h.Owner == c.Holder) && (c.Token == 0 || h.Token == c.Token) {
-			named.Holds = append(named.Holds, h)
-		}
-	}
+	named.Holds, named.Holders = c.named(r.Holds), 1
 	switch len(named.Holds) {
 	case 1:
 		return named, nil
 	case 0:
-		return r, nothingDone("no hold of %q matches --holder or --token any more; the holder is now: %s", c.Name, output.People(r))
+		return r, c.noneNamed(r)
 	default:
-		return r, output.UsageError("%q has %d holders: give --holder with the value that inspect shows for one of them", c.Name, r.Holders)
+		return r, output.UsageError("%q has %d holders that match: give --holder with the owner of one of them: %s", c.Name, len(named.Holds), output.Owners(named.Holds))
 	}
+}
+
+// named returns those of the holds that the options name. The owner of a hold is unique, but its
+// name is a text that any client can choose. So a name counts only if it is the owner of no hold.
+func (c *unlocker) named(holds []admin.Hold) []admin.Hold {
+	is := func(h admin.Hold) bool { return c.Holder == "" || h.Owner == c.Holder }
+	if !slices.ContainsFunc(holds, is) {
+		is = func(h admin.Hold) bool { return slices.Contains(output.NamesOf(h), c.Holder) }
+	}
+	return slices.DeleteFunc(slices.Clone(holds), func(h admin.Hold) bool {
+		return !is(h) || c.Token != 0 && h.Token != c.Token
+	})
+}
+
+// noneNamed returns the error for options that name none of the holds of r.
+func (c *unlocker) noneNamed(r admin.Record) error {
+	wrong := fmt.Sprintf("%q is no holder of %q", c.Holder, c.Name)
+	switch {
+	case c.Holder == "":
+		wrong = fmt.Sprintf("no hold of %q has the token %d", c.Name, c.Token)
+	case c.Token != 0:
+		wrong = fmt.Sprintf("%q is no holder of %q with the token %d", c.Holder, c.Name, c.Token)
+	}
+	err := fmt.Errorf("%s, which is held by %s; nothing was done", wrong, output.Owners(r.Holds))
+	return &output.ExitError{Code: output.ExitFailure, Err: err}
 }
 
 // nothingDone returns an error with the status for "nothing was done".

@@ -62,12 +62,12 @@ func StoreError(err error) error {
 	if _, own := errors.AsType[*ExitError](err); own {
 		return err
 	}
-	return &ExitError{Code: StatusOf(err), Err: plain(err)}
+	return &ExitError{Code: StatusOf(err), Err: Plain(err)}
 }
 
-// plain returns err with a text for people in place of that of package net for a connection on
+// Plain returns err with a text for people in place of that of package net for a connection on
 // which no answer came in time.
-func plain(err error) error {
+func Plain(err error) error {
 	if !strings.Contains(err.Error(), "i/o timeout") {
 		return err
 	}

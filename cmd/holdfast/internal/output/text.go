@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 // Wrap breaks prose into lines of at most width characters. Indented lines stay as they are.
@@ -95,6 +96,32 @@ func holderOf(h admin.Hold) string {
 // client and the thread of a Redisson program.
 func Person(owner, note string, c admin.Client) string {
 	return Clean(observe.Describe(c, owner, note).String())
+}
+
+// NamesOf returns the texts by which people know the holder of h: what Person returns, and the
+// part of it that names only the process. The texts that are not printable stand there as Clean
+// shows them, and as they are.
+func NamesOf(h admin.Hold) []string {
+	person := observe.Describe(h.Client, h.Owner, h.Note)
+	process := observe.Person{Library: person.Library, Name: person.Name}.String()
+	return []string{person.String(), Clean(person.String()), process, Clean(process)}
+}
+
+// mostOwners is the largest number of holds that Owners names.
+const mostOwners = 5
+
+// Owners returns a text that names the process of each hold, and its owner. It ends with the
+// number of the other holds if there are more than five.
+func Owners(holds []admin.Hold) string {
+	var names []string
+	for _, h := range holds[:min(len(holds), mostOwners)] {
+		person := observe.Describe(h.Client, h.Owner, h.Note)
+		names = append(names, Clean(person.Who())+" (owner "+Clean(h.Owner)+")")
+	}
+	if more := len(holds) - mostOwners; more > 0 {
+		names = append(names, plural.Count(more, "other"))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Clean returns s with its unprintable characters escaped, so that a text of another program

@@ -146,15 +146,26 @@ func warnOfLost(s *importconf.Settings, name string, report *output.Reporter) {
 	}
 }
 
+// inKeys returns a text of package importconf with the keys of a configuration in place of the
+// options of the library. A user of the command has no program in which to set an option.
+func inKeys(text string) string {
+	return strings.NewReplacer(
+		"redishold.Options.KeyPrefix", "prefix in holdfast.yaml",
+		"redishold.Options.Replicas, or --replicas: set it", "redis.replicas in holdfast.yaml: set it",
+		"redishold.Options.Replicas, or --replicas", "redis.replicas in holdfast.yaml",
+	).Replace(text)
+}
+
 // reportIgnored reports the keys in the file of a Java program that were not used. It warns about
 // keys that matter for locks or servers, except the key about replicas if replicasSet is true.
 // It reports all other keys as details.
 func reportIgnored(s *importconf.Settings, name string, report *output.Reporter, replicasSet bool) {
 	for _, ignored := range s.Ignored {
-		if decided := replicasSet && strings.Contains(ignored.String(), "checkLockSyncedSlaves"); ignored.Serious && !decided {
-			report.Warn("%s, %s", name, ignored)
+		text := inKeys(ignored.String())
+		if decided := replicasSet && strings.Contains(text, "checkLockSyncedSlaves"); ignored.Serious && !decided {
+			report.Warn("%s, %s", name, text)
 		} else {
-			report.Detail("%s, %s", name, ignored)
+			report.Detail("%s, %s", name, text)
 		}
 	}
 }

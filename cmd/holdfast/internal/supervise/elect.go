@@ -50,6 +50,7 @@ func (r *runner) campaign(ctx context.Context, locker *holdfast.Locker, how Camp
 		if how.Once || r.ended || ctx.Err() != nil {
 			return err
 		}
+		r.warnUnreleased()
 		if fatal := r.account(err, lasted); fatal != nil {
 			return fatal
 		}

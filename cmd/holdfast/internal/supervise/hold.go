@@ -29,7 +29,7 @@ type manualHold struct {
 // Keep takes the lock, and prints a line on standard output. It holds the lock until
 // Hold.Period is over, a signal arrives, or standard input ends. The error has the exit status.
 func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
-	h := &manualHold{session{Program: p, Lock: l, holder: l.note("holdfast")}, how}
+	h := &manualHold{session{Program: p, Lock: l, holder: l.note("holdfast"), without: "is not held"}, how}
 	return h.withStore(ctx, func(locker *holdfast.Locker) error {
 		lock, err := h.acquire(ctx, locker)
 		if err != nil {
@@ -94,10 +94,11 @@ func (h *manualHold) inputEnds() <-chan struct{} {
 func (h *manualHold) release(lock *holdfast.Lock, why string) error {
 	err := h.unlock(lock)
 	if errors.Is(err, holdfast.ErrLost) {
+		err = lossOf(err)
 		return &output.ExitError{Code: output.ExitLost, Err: errors.Join(err, h.print("lost", lock, err.Error()))}
 	}
-	if err != nil {
-		h.Report.Warn("%v", err)
+	if err != nil && !h.JSON {
+		return nil // drain says so, unless the store confirms the release meanwhile
 	}
 	return h.print("released", lock, why)
 }

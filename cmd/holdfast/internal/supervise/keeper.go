@@ -110,7 +110,7 @@ func keep(ctx context.Context, p Program, l *Lock) (isKeeper bool, err error) {
 		return true, output.UsageError("%s is for internal use", keepVariable)
 	}
 	l.holdOn()
-	s := session{Program: p, Lock: l, holder: what.Claim.Note}
+	s := session{Program: p, Lock: l, holder: what.Claim.Note, without: "is not kept"}
 	return true, s.withStore(ctx, func(locker *holdfast.Locker) error {
 		if n, _ := p.Env.Stdin.Read(make([]byte, 1)); n > 0 {
 			return nil // the program has released the lock

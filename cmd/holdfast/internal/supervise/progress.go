@@ -35,7 +35,7 @@ type progress struct {
 	screen    *os.File // nil: no terminal
 	begun     time.Time
 	printed   bool
-	troubled  bool      // at the last call of show, the last try had failed
+	trouble   int       // what troubleOf returned for the last try at the last call of show, or for the reason that it has shown
 	holder    string    // the holder in the last answer
 	sameSince time.Time // when the hold of that holder began, or was first seen
 	silent    time.Time // since when the store does not answer; zero if it answers
@@ -105,10 +105,12 @@ func (p *progress) run(ctx context.Context) error {
 }
 
 // show draws the line again on a terminal. Elsewhere, it prints a message at its first call,
-// and one more each time that tries begin to fail.
+// and one more each time that tries begin to fail, or that a try says more than the ones before.
 func (p *progress) show(ctx context.Context) {
 	_, err := p.attempts.last()
-	if p.screen != nil || !p.printed || err != nil && !p.troubled {
+	before := p.trouble
+	p.trouble = troubleOf(err)
+	if p.screen != nil || !p.printed || p.trouble > before {
 		text := p.read(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -124,7 +126,18 @@ func (p *progress) show(ctx context.Context) {
 			p.Report.Line(output.LevelNotice, text)
 		}
 	}
-	p.troubled = err != nil
+}
+
+// troubleOf returns how much the error of a try says: nothing (0), that the store has not answered
+// in time (1), or why the store does not grant the lock (2).
+func troubleOf(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, context.DeadlineExceeded):
+		return 1
+	}
+	return 2
 }
 
 // read returns a text about what the command waits for: the end of a hold, or the end of the
@@ -138,25 +151,47 @@ func (p *progress) read(ctx context.Context) string {
 	}
 	text := fmt.Sprintf("waiting %sfor lock %q", waited, p.Name)
 	_, reason := p.attempts.last()
-	silent := errors.Is(reason, context.DeadlineExceeded)
+	silent := troubleOf(reason) == 1
 	if silent {
 		reason = p.store.Trouble(ctx)
 	}
 	switch {
 	case reason != nil:
-		return text + "; the store does not grant it: " + output.Clean(output.OneLine(reason))
+		return text + p.refusal(reason)
 	case silent:
-		return text + p.silence()
+		return text + p.unanswered(ctx)
 	}
 	records, err := p.console.Get(ctx, p.Name)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return text + p.silence()
+		return text + p.unanswered(ctx)
 	}
 	p.silent = time.Time{}
 	if err != nil {
 		return text
 	}
 	return text + p.describe(records[0])
+}
+
+// refusal returns a text about the error of a try that has an answer of the store.
+func (p *progress) refusal(reason error) string {
+	p.trouble = 2
+	return "; the store does not grant it: " + output.Clean(output.OneLine(reason))
+}
+
+// unanswered returns a text about a question that had no answer in time. The next try may have an
+// answer a little later: for example, a store that waits for replicas in vain answers when that
+// wait is over. So unanswered waits for it at the first time, until ctx ends.
+func (p *progress) unanswered(ctx context.Context) string {
+	for p.silent.IsZero() && ctx.Err() == nil {
+		if _, reason := p.attempts.last(); troubleOf(reason) == 2 {
+			return p.refusal(reason)
+		}
+		select {
+		case <-p.attempts.failed:
+		case <-ctx.Done():
+		}
+	}
+	return p.silence()
 }
 
 // silence returns a text about how long the store has not answered.

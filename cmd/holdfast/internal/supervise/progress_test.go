@@ -1,11 +1,15 @@
 package supervise
 
 import (
+	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
@@ -52,4 +56,29 @@ func TestProgressOfASilentStore(t *testing.T) {
 	if got := p.silence(); !strings.Contains(got, "the store has not answered for 3s") {
 		t.Errorf("got %q", got)
 	}
+}
+
+// A try without an answer in time is not yet a store that is silent: if the next try fails for
+// another reason a little later, the line has that reason.
+func TestProgressOfAReasonThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), progressLimit)
+		defer cancel()
+		failed := func(err error) holdfast.Event {
+			return holdfast.Event{Type: holdfast.EventCall, Op: holdfast.OpTry, Err: err}
+		}
+		late := &attempts{failed: make(chan struct{}, 1)}
+		late.observe(failed(context.DeadlineExceeded))
+		time.AfterFunc(200*time.Millisecond, func() { late.observe(failed(errors.New("0 of 1 replicas acknowledged"))) })
+		p := &progress{session: &session{attempts: late}}
+		if got := p.unanswered(ctx); got != "; the store does not grant it: 0 of 1 replicas acknowledged" {
+			t.Errorf("got %q, want the reason", got)
+		}
+		silent := &attempts{failed: make(chan struct{}, 1)}
+		silent.observe(failed(context.DeadlineExceeded))
+		p = &progress{session: &session{attempts: silent}}
+		if got := p.unanswered(ctx); got != "; the store has not answered for 900ms" {
+			t.Errorf("got %q, want that the store does not answer", got)
+		}
+	})
 }

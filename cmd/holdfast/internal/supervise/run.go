@@ -60,7 +60,7 @@ func withRunner(ctx context.Context, p Program, l *Lock, c *Command, work func(*
 	if err != nil {
 		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
 	}
-	r := &runner{session: session{Program: p, Lock: l, holder: l.note(path.Base(c.Args[0]))}, Command: c, file: file}
+	r := &runner{session: session{Program: p, Lock: l, holder: l.note(path.Base(c.Args[0])), without: "was not run"}, Command: c, file: file}
 	return r.withStore(ctx, func(locker *holdfast.Locker) error { return work(r, locker) })
 }
 
@@ -136,10 +136,8 @@ func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	case stopped != nil:
 		return output.Exit(r.LostCode) // the reason was reported when it happened
 	case errors.Is(err, holdfast.ErrLost):
-		return &output.ExitError{Code: r.LostCode, Err: err}
-	case err != nil:
-		r.Report.Warn("%v", err)
-	default:
+		return &output.ExitError{Code: r.LostCode, Err: lossOf(err)}
+	case err == nil: // drain reports a release that the store has not confirmed
 		r.Report.Detail("lock %q released", lock.Name())
 	}
 	return output.Exit(status)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,15 +54,17 @@ type Program struct {
 type session struct {
 	*Lock
 	Program
-	holder string // the note that other clients can read
+	holder  string // the note that other clients can read
+	without string // what follows the name of the lock in an error of a store that could not be opened
 
-	signals     chan os.Signal
-	store       *open.Store    // nil before it was opened
-	console     *admin.Console // of the store
-	attempts    *attempts      // the tries to get the lock
-	gaveUp      time.Time      // when the last request for the lock ended without it; zero if it got the lock
-	leaseEnd    time.Time      // when the lease of the released lock ends at the latest; zero before the release
-	unconfirmed bool           // the store has not confirmed the release
+	signals    chan os.Signal
+	store      *open.Store    // nil before it was opened
+	console    *admin.Console // of the store
+	attempts   *attempts      // the tries to get the lock
+	gaveUp     time.Time      // when the last request for the lock ended without it; zero if it got the lock
+	leaseEnd   time.Time      // when the released lock counts as lost at the latest; zero before the release
+	freeAt     time.Time      // when others can get the released lock, if the store does not execute the release
+	unreleased error          // why the store has not confirmed the release; nil if it has
 }
 
 // listen makes the channel s.signals receive the signals that a command must get. It leaves out
@@ -84,17 +87,33 @@ func Drain(locker *holdfast.Locker, limit time.Duration) bool {
 	return locker.Drain(ctx) == nil
 }
 
-// unlock releases the lock, and stores in leaseEnd when the lease ends at the latest.
+// unlock releases the lock, and stores in s when the lease ends at the latest.
 func (s *session) unlock(lock *holdfast.Lock) error {
-	s.leaseEnd = time.Now().Add(lock.Remaining())
+	left := lock.Remaining()
+	s.leaseEnd, s.freeAt, s.unreleased = time.Now().Add(left), time.Now().Add(s.leaseOf(left)), nil
 	err := lock.Unlock()
-	s.unconfirmed = err != nil && !errors.Is(err, holdfast.ErrLost)
+	if err != nil && !errors.Is(err, holdfast.ErrLost) {
+		s.unreleased = err
+	}
 	return err
 }
 
+// warnUnreleased says until when others have to wait, if the store has not confirmed the release.
+func (s *session) warnUnreleased() {
+	left := time.Until(s.freeAt)
+	if s.unreleased == nil || left <= 0 {
+		return
+	}
+	cause := s.unreleased
+	if inner := errors.Unwrap(cause); inner != nil { // it lacks what package holdfast says about the release
+		cause = inner
+	}
+	s.Report.Warn("could not release %q: %s; others wait until its lease ends, in %s", output.Clean(s.Name), why(cause), output.Coarse(left))
+}
+
 // drain calls Drain. If there was no lock, it waits at most until abandonWait after the end of the
-// request. After a release, it waits at most until drainAfter after the end of the lease. It
-// reports whether the store has answered all calls.
+// request. After a release, it waits at most until drainAfter after the end of the lease. If the
+// lock is then not released, it warns. It reports whether the store has answered all calls.
 func (s *session) drain(locker *holdfast.Locker) bool {
 	limit := DrainWait
 	switch {
@@ -103,7 +122,11 @@ func (s *session) drain(locker *holdfast.Locker) bool {
 	case !s.leaseEnd.IsZero():
 		limit = min(limit, max(time.Until(s.leaseEnd), 0)+drainAfter)
 	}
-	return Drain(locker, limit) && !s.unconfirmed
+	if Drain(locker, limit) {
+		return s.unreleased == nil
+	}
+	s.warnUnreleased()
+	return false
 }
 
 // withStore opens the store, calls `work`, and closes the store. A signal that arrives while
@@ -168,7 +191,7 @@ func (s *session) warnOfPermits(e holdfast.Event) {
 // exit status.
 func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	s.Report.Detail("asking for lock %q", s.Name)
-	s.leaseEnd, s.gaveUp = time.Time{}, time.Time{}
+	s.leaseEnd, s.gaveUp, s.unreleased = time.Time{}, time.Time{}, nil
 	var lock *holdfast.Lock
 	err := s.unlessInterrupted(ctx, func(ctx context.Context) (err error) {
 		lock, err = s.wait(ctx, locker)
@@ -202,11 +225,13 @@ func (s *session) notAcquired(ctx context.Context, err error) error {
 		err = s.Advise(err)
 	}
 	err = s.explainMismatch(err)
-	_, own := errors.AsType[*output.ExitError](err)
+	exit, own := errors.AsType[*output.ExitError](err)
 	status := InterruptStatus(ctx)
 	switch {
 	case status != 0:
 		return output.Exit(status)
+	case own && s.store == nil && (exit.Code == output.ExitUnreachable || exit.Code == output.ExitRefused):
+		return &output.ExitError{Code: exit.Code, Err: fmt.Errorf("%q %s: %w", output.Clean(s.Name), s.without, err)}
 	case own:
 		return err
 	case ctx.Err() != nil:
@@ -243,5 +268,49 @@ func (s *session) explainMismatch(err error) error {
 		}
 		return output.UsageError("lock %q: the store has %s under that name, which is not a lock of this layout; %s", s.Name, data, advice)
 	}
-	return output.UsageError("lock %q is in use, and is of the kind %s: use the kind that the other programs use", s.Name, found.Kind)
+	return output.UsageError("lock %q is %s", s.Name, s.adviceFor(found.Kind))
+}
+
+// adviceFor returns the rest of a sentence about a lock of the kind `found`: what it is, and the
+// flags that l needs for such a lock.
+func (l *Lock) adviceFor(found admin.Kind) string {
+	what, need := "", ""
+	switch found {
+	case admin.KindReadWrite:
+		what, need = "a read-write lock", "--shared or --exclusive"
+	case admin.KindFair:
+		what, need = "a fair lock", "--fair"
+	case admin.KindSemaphore:
+		what, need = "a semaphore", "--permits"
+	case admin.KindMutex:
+		what = "a mutex"
+	}
+	given := l.kindFlag()
+	switch {
+	case what == "" || given == "" && need == "" || given != "" && strings.Contains(need, given):
+		return fmt.Sprintf("in use as a lock of the kind %s: use the kind that the other programs use", found)
+	case need == "" && given == "--fair":
+		return what + ": remove --fair, or set lock.fair of the configuration to false"
+	case need == "":
+		return what + ": remove " + given
+	case given == "":
+		return what + ": add " + need
+	default:
+		return fmt.Sprintf("%s: replace %s by %s", what, given, need)
+	}
+}
+
+// kindFlag returns the flag that chooses the kind of the lock, or "" for a mutex.
+func (l *Lock) kindFlag() string {
+	switch {
+	case l.Permits > 0:
+		return "--permits"
+	case l.Fair:
+		return "--fair"
+	case l.Shared:
+		return "--shared"
+	case l.Exclusive:
+		return "--exclusive"
+	}
+	return ""
 }

@@ -97,6 +97,31 @@ func TestMismatchWithOtherData(t *testing.T) {
 	}
 }
 
+// A lock of another kind gets the flags for its kind.
+func TestAdviceForAnotherKind(t *testing.T) {
+	for _, test := range []struct {
+		lock  Lock
+		found admin.Kind
+		want  string
+	}{
+		{Lock{}, admin.KindReadWrite, "a read-write lock: add --shared or --exclusive"},
+		{Lock{Fair: true}, admin.KindReadWrite, "a read-write lock: replace --fair by --shared or --exclusive"},
+		{Lock{}, admin.KindFair, "a fair lock: add --fair"},
+		{Lock{Exclusive: true}, admin.KindFair, "a fair lock: replace --exclusive by --fair"},
+		{Lock{}, admin.KindSemaphore, "a semaphore: add --permits"},
+		{Lock{Shared: true}, admin.KindMutex, "a mutex: remove --shared"},
+		{Lock{Permits: 2}, admin.KindMutex, "a mutex: remove --permits"},
+		{Lock{Fair: true}, admin.KindMutex, "a mutex: remove --fair, or "},
+		{Lock{}, admin.KindLatch, "in use as a lock of the kind latch: use the kind that"},
+		{Lock{}, admin.KindMutex, "in use as a lock of the kind mutex: use the kind that"},
+		{Lock{Shared: true}, admin.KindReadWrite, "in use as a lock of the kind read-write: use the kind that"},
+	} {
+		if got := test.lock.adviceFor(test.found); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%q for %s: got %q, want %q", test.lock.kindFlag(), test.found, got, test.want)
+		}
+	}
+}
+
 // A signal that comes as the lock is granted ends the hold before any report.
 func TestSignalDuringTheGrant(t *testing.T) {
 	store, signals := memhold.New(), make(chan os.Signal, 1)

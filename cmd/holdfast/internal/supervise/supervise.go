@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // checkEvery is the longest time between two checks. A check does not ask the store.
@@ -83,7 +84,7 @@ func (s *supervisor) check() time.Duration {
 	}
 	left, err := s.lock.Remaining(), s.lock.Err()
 	if errors.Is(err, holdfast.ErrLost) {
-		s.halt(fmt.Errorf("%w; stopping the command", err))
+		s.halt(fmt.Errorf("%w; stopping the command", lossOf(err)))
 		return 0
 	}
 	s.deadline = time.Now().Add(left)
@@ -91,19 +92,25 @@ func (s *supervisor) check() time.Duration {
 	if left > s.grace {
 		return min(left-s.grace, checkEvery)
 	}
-	why := "was not renewed in time"
+	s.halt(s.stopReason(left))
+	return 0
+}
+
+// stopReason returns why the command has to be stopped when the lock counts as lost after the
+// time `left`, and nothing renews it any more.
+func (s *supervisor) stopReason(left time.Duration) error {
 	switch end := s.acquired.Add(s.MaxHold); {
 	case s.MaxHold > 0 && s.deadline.Add(s.MaxHoldMargin()+s.TTL/3).After(end): // no renewal can move the deadline
-		why = fmt.Sprintf("is about to reach --max-hold %s", s.MaxHold)
+		return fmt.Errorf("stopping the command %s before --max-hold %s, so that it has ended by then", output.Coarse(time.Until(end)), s.MaxHold)
 	case s.NoRenew:
-		why = "is about to end and is not renewed"
+		return fmt.Errorf("stopping the command %s before lock %q counts as lost, because --no-renew does not renew it", output.Coarse(left), s.lock.Name())
 	}
-	err = fmt.Errorf("lock %q %s, %s before it counts as lost", s.lock.Name(), why, left.Round(time.Millisecond))
-	if renewal := s.attempts.lastRenewal(); renewal != nil {
-		err = fmt.Errorf("%w (the last renewal: %w)", err, renewal)
+	renewal := s.attempts.lastRenewal()
+	text := noRenewal(s.lock.Name(), renewal, left) + "; stopping the command"
+	if renewal == nil {
+		return errors.New(text)
 	}
-	s.halt(fmt.Errorf("%w; stopping the command", err))
-	return 0
+	return unsent.Reworded(renewal, text)
 }
 
 // halt reports the reason, and asks the command to end.
