@@ -59,24 +59,68 @@ func manPages(root *cobra.Command) map[string]string {
 // manPage is the help of a command in the form of man. It has no date, so two builds have
 // the same pages.
 func manPage(cmd *cobra.Command, name string) string {
-	var page, text strings.Builder
-	fmt.Fprintf(&page, ".TH %q 1 \"\" \"holdfast\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n", strings.ToUpper(name), name, cmd.Short)
+	var text strings.Builder
+	seeAlso := "holdfast(1), holdfast-urls(1), holdfast-exit-status(1)"
 	if name == "holdfast" {
-		fmt.Fprintln(&text, cmd.Long)
+		fmt.Fprintf(&text, "Usage:\n  holdfast COMMAND [flags]\n\n%s\n", cmd.Long)
+		var others []string
 		for _, c := range documentedBelow(cmd) {
 			fmt.Fprintf(&text, "\n%s: %s", c.CommandPath(), c.Short)
+			if c.Name() != "completion" {
+				others = append(others, strings.ReplaceAll(c.CommandPath(), " ", "-")+"(1)")
+			}
 		}
+		seeAlso = strings.Join(others, ", ")
 	} else {
 		cmd.InitDefaultHelpFlag()
 		writeHelp(&text, cmd, 80)
 	}
-	for line := range strings.Lines(strings.ReplaceAll(text.String(), `\`, `\e`)) {
+	head := fmt.Sprintf(".TH %q 1 \"\" \"holdfast\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(name), name, cmd.Short)
+	return head + manSections(text.String()) + ".SH SEE ALSO\n" + strings.ReplaceAll(seeAlso, "-", `\-`) + "\n"
+}
+
+// manSections returns the text of a help as sections of man. The usage, which the help has first,
+// is the synopsis, and what follows it is the description.
+func manSections(help string) string {
+	var page strings.Builder
+	begin := func(heading string) {
+		if page.Len() > 0 {
+			page.WriteString(".fi\n")
+		}
+		fmt.Fprintf(&page, ".SH %s\n.nf\n", heading)
+	}
+	synopsis := strings.HasPrefix(help, "Usage:\n")
+	if !synopsis {
+		begin("DESCRIPTION")
+	}
+	for line := range strings.Lines(help) {
+		switch heading := manHeading(line); {
+		case heading != "":
+			begin(heading)
+			continue
+		case synopsis && line == "\n":
+			synopsis = false
+			begin("DESCRIPTION")
+			continue
+		}
+		line = strings.ReplaceAll(line, `\`, `\e`)
 		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
 			line = `\&` + line
 		}
 		page.WriteString(strings.ReplaceAll(line, "-", `\-`))
 	}
 	return strings.TrimRight(page.String(), "\n") + "\n.fi\n"
+}
+
+// manHeading returns the heading of man for a heading of the help, or "" for any other line.
+func manHeading(line string) string {
+	headings := map[string]string{
+		"Usage:": "SYNOPSIS", "Examples:": "EXAMPLES", "Flags:": "OPTIONS", "Connection flags:": "CONNECTION OPTIONS", "Details:": "DETAILS",
+	}
+	if strings.HasPrefix(line, "Exit status (") {
+		return "EXIT STATUS"
+	}
+	return headings[strings.TrimSuffix(line, "\n")]
 }
 
 // documentedBelow returns the commands below root that have a page, each before those below

@@ -3,6 +3,8 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +28,19 @@ func TestManPages(t *testing.T) {
 	for _, name := range []string{"holdfast", "holdfast-run", "holdfast-config-check", "holdfast-urls", "holdfast-version"} {
 		if !strings.Contains(pages[name], "\n.SH DESCRIPTION\n") {
 			t.Errorf("%s has no page", name)
+		}
+	}
+	for name, want := range map[string][]string{
+		"holdfast":      {"NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"},
+		"holdfast-run":  {"NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "OPTIONS", "CONNECTION OPTIONS", "DETAILS", "EXIT STATUS", "SEE ALSO"},
+		"holdfast-urls": {"NAME", "DESCRIPTION", "SEE ALSO"},
+	} {
+		var got []string
+		for _, heading := range regexp.MustCompile(`(?m)^\.SH (.*)$`).FindAllStringSubmatch(pages[name], -1) {
+			got = append(got, heading[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got the sections %q, want %q", name, got, want)
 		}
 	}
 	for name, page := range pages {
