@@ -163,7 +163,7 @@ func (s *site) lock(shown Shown) {
 	if token := regexp.MustCompile(`<dt>Fencing token</dt><dd>(\d+)</dd>`).FindStringSubmatch(glance); token == nil || token[1] == "0" {
 		s.t.Errorf("no token in: %s", glance)
 	}
-	s.has(s.part(page, "</dl>", `<details class="cli">`), "the next", shown.Queue && !shown.Nameless)
+	s.has(s.part(page, "</dl>", `<details class="cli"`), "the next", shown.Queue && !shown.Nameless)
 	s.has(waiting, "the store does not show whether clients wait", !shown.Queue)
 	s.has(page, "listens for a release", false) // no other store than Redis counts them
 	s.has(page, "No client waited", false)
