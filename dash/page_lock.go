@@ -35,7 +35,6 @@ type stateData struct {
 	Holders int // how many holders there are
 	Holds   []holdData
 	Unnamed int       // how many of the holders are not in Holds
-	More    bool      // there is more than one holder
 	Only    *holdData // the only holder; nil if there is none, or more than one
 	Oldest  *holdData // the holder that has held for longest
 	Next    *holdData // the holder whose lease ends first
@@ -119,7 +118,7 @@ func commands(holds []observe.Hold, name string) []string {
 func stateOf(e observe.State, shown detail) stateData {
 	s := stateData{
 		Kind: string(e.Kind), Count: countOf(e.Record), Token: shown.Token,
-		Holders: e.Holders, Unnamed: max(0, e.Holders-len(e.Holds)), More: e.Holders > 1,
+		Holders: e.Holders, Unnamed: max(0, e.Holders-len(e.Holds)),
 		Waiting: waiting(e.Record), Hidden: waitersHidden(e.Record), MoreWait: max(0, e.Waiting-len(e.Waiters)),
 	}
 	for _, h := range e.Holds {
@@ -134,7 +133,7 @@ func stateOf(e observe.State, shown detail) stateData {
 			s.Next = h
 		}
 	}
-	if len(s.Holds) == 1 && !s.More {
+	if len(s.Holds) == 1 && s.Holders <= 1 {
 		s.Only = &s.Holds[0]
 	}
 	for i, q := range e.Waiters {
