@@ -157,7 +157,7 @@ func figures(q query, all int, found []observe.State, now time.Time) figuresData
 	var oldest *observe.Hold
 	var oldestName string // the name with the oldest hold
 	for _, e := range found {
-		for _, show := range []string{showHeld, showContended, showEnding} {
+		for _, show := range showable() {
 			if selected(show, e, now) {
 				counts[show]++
 			}
@@ -189,7 +189,7 @@ func figures(q query, all int, found []observe.State, now time.Time) figuresData
 	ending := figure{Value: fmt.Sprint(counts[showEnding]), Label: "ending soon", Alarm: counts[showEnding] > 0, Title: "a renewal is late, or the lease ends within a minute and is not renewed"}
 
 	f := figuresData{List: []figure{names, held, contended, ending}}
-	for i, show := range []string{"", showHeld, showContended, showEnding} {
+	for i, show := range append([]string{""}, showable()...) {
 		f.List[i].Link, f.List[i].Chosen = q.showing(show).link(), q.show == show
 	}
 	if oldest != nil {

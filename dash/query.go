@@ -32,6 +32,9 @@ const (
 	showEnding    = "ending"    // a lease of the name ends soon, see endsSoon
 )
 
+// showable returns the names of these limits, in the order of the figures above the table.
+func showable() []string { return []string{showHeld, showContended, showEnding} }
+
 // filters returns the kinds of events to which the page Event log can be limited: rare
 // ones, for which users search.
 func filters() []string {
@@ -53,7 +56,7 @@ func parseQuery(page string, v url.Values) query {
 	if what := v.Get("what"); page == "event-log" && slices.Contains(filters(), what) {
 		q.what = what
 	}
-	if show := v.Get("show"); page == "" && slices.Contains([]string{showHeld, showContended, showEnding}, show) {
+	if show := v.Get("show"); page == "" && slices.Contains(showable(), show) {
 		q.show = show
 	}
 	if by := strings.TrimPrefix(v.Get("sort"), "-"); slices.ContainsFunc(columns(), func(c column) bool { return c.By == by }) {

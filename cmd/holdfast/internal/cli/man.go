@@ -49,12 +49,15 @@ func manPages(root *cobra.Command) map[string]string {
 	pages := map[string]string{"holdfast": manPage(root, "holdfast")}
 	for _, cmd := range documentedBelow(root) {
 		if cmd.Name() != "completion" {
-			name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+			name := manName(cmd)
 			pages[name] = manPage(cmd, name)
 		}
 	}
 	return pages
 }
+
+// manName returns the name of the page of a command.
+func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 // manPage is the help of a command in the form of man. It has no date, so two builds have
 // the same pages.
@@ -67,7 +70,7 @@ func manPage(cmd *cobra.Command, name string) string {
 		for _, c := range documentedBelow(cmd) {
 			fmt.Fprintf(&text, "\n%s: %s", c.CommandPath(), c.Short)
 			if c.Name() != "completion" {
-				others = append(others, strings.ReplaceAll(c.CommandPath(), " ", "-")+"(1)")
+				others = append(others, manName(c)+"(1)")
 			}
 		}
 		seeAlso = strings.Join(others, ", ")
