@@ -109,7 +109,7 @@ type verdict struct {
 //     a TryLock has a place before it is refused, also for the sake of another TryLock.
 //     Where the store undoes a late call, an operation of which a call had no answer may
 //     have the lock for a moment after it has ended; elsewhere also, if its lease ended by
-//     itself.
+//     itself or it was refused.
 //   - Waiting is judged where nothing was broken for the one who waited and for
 //     all others who might have had to do with that name, and always from
 //     afterFault after the last fault of the round on. A release that the store

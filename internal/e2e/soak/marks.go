@@ -69,7 +69,9 @@ func (r *round) markSessions() {
 
 // markLate marks the operations of which a call had no answer, if the store may execute it
 // after the operation has ended: a database does, and undoes it. Any other store refuses a call
-// that arrives after the release. After a lease that ended by itself nothing refuses it.
+// that arrives after the release. After a lease that ended by itself nothing refuses it. A TryLock
+// of which the first call had no answer says busy when the second is refused. Its release goes on
+// in the background, and until then the store may execute the first call.
 func (r *round) markLate() {
 	type key struct {
 		process int
@@ -84,7 +86,8 @@ func (r *round) markLate() {
 	}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
-		o.Late = (r.undoes || o.Fixed && !r.queues) && slices.ContainsFunc(unanswered[key{o.Process, o.Name}], func(at int64) bool { return at >= o.Called && at <= o.Answered() })
+		mayBeLate := r.undoes || o.Fixed && !r.queues || o.Failure == "busy"
+		o.Late = mayBeLate && slices.ContainsFunc(unanswered[key{o.Process, o.Name}], func(at int64) bool { return at >= o.Called && at <= o.Answered() })
 	}
 }
 

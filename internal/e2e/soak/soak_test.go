@@ -397,6 +397,35 @@ func TestLateCallAfterALease(t *testing.T) {
 	}
 }
 
+// A TryLock says busy after a call that had no answer. The store may execute that call later, and
+// refuse others until the release of the TryLock arrives.
+func TestLateCallAfterARefusal(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, test := range map[string]struct {
+		unanswered int64
+		want       int // violations
+	}{
+		"the first call had no answer": {130, 0},
+		"another call had none":        {160, 1},
+		"each call was answered":       {0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			event := func(at int64, what string, process int, failure string) judge.Event {
+				return judge.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 500 * ms, Left: 500 * ms, Token: uint64(process), Process: process, Err: failure}
+			}
+			r := round{fencing: true, history: judge.New([]judge.Event{
+				{At: test.unanswered * ms, What: judge.Unanswered, Op: -1, Name: "mutex:a", Process: 2},
+				event(100, judge.Called, 1, ""), event(110, judge.Granted, 1, ""), event(200, judge.Unlock, 1, ""), event(210, judge.Unlocked, 1, ""),
+				event(120, judge.Called, 2, ""), event(150, judge.Failed, 2, "busy"),
+				event(240, judge.Called, 3, ""), event(250, judge.Failed, 3, "busy"),
+			})}
+			if v := r.judge(); len(v.judged.Violations) != test.want {
+				t.Errorf("got violations %v, want %d", v.judged.Violations, test.want)
+			}
+		})
+	}
+}
+
 // Where a lease ends by a release, the next grant may come sooner than the store would
 // have ended it; where the store counts it, that is a violation.
 func TestLeaseThatEndsByARelease(t *testing.T) {
