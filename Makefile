@@ -139,7 +139,7 @@ bench-full: redis ## all of it
 	$(GO) run ./bench -set full $(FLAGS)
 
 .PHONY: bench-stores
-bench-stores: ## measure locks in etcd, ZooKeeper, PostgreSQL and MariaDB beside what their users use; two minutes each; ONLY=etcd for one, ONLY=mysql9 for MySQL
+bench-stores: ## measure locks in etcd, ZooKeeper, PostgreSQL and MariaDB beside what their users use; some three minutes each; ONLY=etcd for one, ONLY=mysql9 for MySQL
 	@HOLDFAST_SERVERS="$(SERVERS)" ONLY="$(ONLY)" GO="$(GO)" sh .ci/bench-stores $(FLAGS)
 
 .PHONY: bench-check

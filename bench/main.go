@@ -108,6 +108,7 @@ type settings struct {
 	guard           string
 	etcd, jars      string
 	pin             bool
+	skipDisk        bool
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -130,6 +131,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	f.StringVar(&s.guard, "guard", "bench/guard.json", "the table for -check")
 	f.StringVar(&s.etcd, "etcd", cmp.Or(os.Getenv(etcdtest.ProgramEnv), "etcd"), "the etcd program; without it etcd is left out")
 	f.StringVar(&s.jars, "zookeeper", os.Getenv(zktest.JarsEnv), "the folder with the jars of ZooKeeper")
+	f.BoolVar(&s.skipDisk, "skip-disk", false, "start the other stores so that they do not wait for the disk, as with a disk in memory")
 	f.BoolVar(&s.pin, "pin", true, "give the server a core of its own, where taskset is there")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -163,8 +165,8 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	o := run.Options{Dir: dir, Child: []string{self, child}, Network: []string{self, network}, Pin: s.pin, Log: stderr}
-	o.Programs.Jars = s.jars
-	o.Programs.Etcd, _ = exec.LookPath(s.etcd) // "" leaves etcd out, and the tables say so
+	o.Settings.Jars, o.Settings.SkipDisk = s.jars, s.skipDisk
+	o.Settings.Etcd, _ = exec.LookPath(s.etcd) // "" leaves etcd out, and the tables say so
 	if s.check {
 		return s.compare(ctx, o, stdout)
 	}

@@ -38,14 +38,14 @@ func TestMain(m *testing.M) {
 }
 
 // start starts a Runner of stores. Redis has etcd beside it if that is on PATH.
-func start(t *testing.T, store peer.Store, programs stores.Programs) *run.Runner {
+func start(t *testing.T, store peer.Store, settings stores.Settings) *run.Runner {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := run.Options{Dir: t.TempDir(), Child: []string{self, child}, Network: []string{self, network}, Stores: []peer.Store{store}, Programs: programs, Log: t.Output()}
-	if store == peer.Redis && programs.Etcd != "" {
+	o := run.Options{Dir: t.TempDir(), Child: []string{self, child}, Network: []string{self, network}, Stores: []peer.Store{store}, Settings: settings, Log: t.Output()}
+	if store == peer.Redis && settings.Etcd != "" {
 		o.Stores = append(o.Stores, peer.Etcd)
 	}
 	r, err := run.Start(o)
@@ -72,7 +72,7 @@ func smoke(w work.Work) work.Work {
 // Holdfast does every kind.
 func TestEveryPeer(t *testing.T) {
 	etcd, _ := exec.LookPath("etcd")
-	r := start(t, peer.Redis, stores.Programs{Etcd: etcd})
+	r := start(t, peer.Redis, stores.Settings{Etcd: etcd})
 	for _, p := range peer.Specs() {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Client == "etcd" && etcd == "" {
@@ -98,15 +98,15 @@ func TestEveryPeer(t *testing.T) {
 // .ci/zookeeper get two of them.
 func TestEveryStore(t *testing.T) {
 	await.NotShort(t, "needs the other stores")
-	programs := stores.Programs{Etcd: os.Getenv(etcdtest.ProgramEnv), Jars: os.Getenv(zktest.JarsEnv)}
+	settings := stores.Settings{Etcd: os.Getenv(etcdtest.ProgramEnv), Jars: os.Getenv(zktest.JarsEnv)}
 	for store, there := range map[peer.Store]bool{
-		peer.Etcd: programs.Etcd != "", peer.ZooKeeper: programs.Jars != "", peer.PostgreSQL: true, peer.MySQL: true,
+		peer.Etcd: settings.Etcd != "", peer.ZooKeeper: settings.Jars != "", peer.PostgreSQL: true, peer.MySQL: true,
 	} {
 		t.Run(string(store), func(t *testing.T) {
 			if !there {
 				t.Skip("set HOLDFAST_ETCD and HOLDFAST_ZOOKEEPER to what .ci/etcd and .ci/zookeeper print")
 			}
-			r := start(t, store, programs)
+			r := start(t, store, settings)
 			for _, p := range run.Stores(store).Peers {
 				for _, w := range work.Stores() {
 					if w = smoke(w); w.Suits(p) {
@@ -165,7 +165,7 @@ func take(t *testing.T, r *run.Runner, w work.Work, p peer.Spec) {
 
 // The samples of a run give its tables again, without a server.
 func TestSamplesGiveTheSameTables(t *testing.T) {
-	start(t, peer.Redis, stores.Programs{}).Close() // or skip
+	start(t, peer.Redis, stores.Settings{}).Close() // or skip
 	path := filepath.Join(t.TempDir(), "samples.txt")
 	var tables, again strings.Builder
 	args := []string{"-work=own-8", "-peer=holdfast-rueidis,raw-rueidis", "-repeats=2", "-retries=0", "-etcd=none", "-samples=" + path}

@@ -43,7 +43,7 @@ func (s settings) take(ctx context.Context, o run.Options, store peer.Store, sam
 		return err
 	}
 	o.Stores = []peer.Store{store}
-	if store == peer.Redis && o.Programs.Etcd != "" {
+	if store == peer.Redis && o.Settings.Etcd != "" {
 		o.Stores = append(o.Stores, peer.Etcd)
 	}
 	r, err := run.Start(o)

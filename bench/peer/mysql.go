@@ -11,7 +11,7 @@ import (
 
 // MySQLSchema returns the statements that make Tables in MariaDB or MySQL.
 func MySQLSchema() []string {
-	return []string{mysqlhold.New(nil, nil).Schema(), mySQLHeartbeat().schema}
+	return []string{mysqlhold.New(nil, nil).Schema(), mySQLHeartbeat().schema, mySQLRowSchema}
 }
 
 func openMySQL(t Target) (*sql.DB, error) {

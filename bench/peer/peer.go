@@ -180,8 +180,8 @@ func OtherSpecs() []Spec {
 	return []Spec{
 		holdfastEtcd(), etcdConcurrency(), etcdSession(),
 		holdfastZooKeeper(), zkLock(), curator(),
-		holdfastPostgreSQL(), holdfastPostgreSQLLooks(), pgAdvisory(), pgHeartbeat(), pgHeartbeatQuick(),
-		holdfastMySQL(), mysqlGetLock(), mysqlHeartbeat(), mysqlHeartbeatQuick(),
+		holdfastPostgreSQL(), holdfastPostgreSQLLooks(), pgAdvisory(), pgForUpdate(), pgHeartbeat(), pgHeartbeatQuick(), pgBare(),
+		holdfastMySQL(), mysqlGetLock(), mysqlForUpdate(), mysqlHeartbeat(), mysqlHeartbeatQuick(), mysqlBare(),
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 const connections = 32
 
 // Tables returns the tables that the peers keep locks in, in a database.
-func Tables() []string { return []string{pghold.DefaultTable, heartbeatTable} }
+func Tables() []string { return []string{pghold.DefaultTable, heartbeatTable, rowTable} }
 
 // PostgreSQLSchema returns the statements that make them.
 func PostgreSQLSchema() []string {
-	return []string{pghold.New(nil, nil).Schema(), postgreSQLHeartbeat().schema}
+	return []string{pghold.New(nil, nil).Schema(), postgreSQLHeartbeat().schema, pgRowSchema}
 }
 
 func openPool(ctx context.Context, t Target) (*pgxpool.Pool, error) {

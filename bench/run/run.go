@@ -21,7 +21,7 @@ type Options struct {
 	Child    []string     // the command that calls work.Serve
 	Network  []string     // the command of a proxy of package delay, without its three arguments
 	Stores   []peer.Store // what to start
-	Programs stores.Programs
+	Settings stores.Settings
 	Pin      bool      // servers on the first core, clients on the others, where that is possible
 	Log      io.Writer // what goes on, for people
 }
@@ -40,7 +40,7 @@ type Runner struct {
 func Start(o Options) (*Runner, error) {
 	r := &Runner{Options: o, page: filepath.Join(o.Dir, "page"), servers: map[peer.Store]stores.Server{}, proxies: map[peer.Duration]*stores.Network{}}
 	for _, store := range o.Stores {
-		s, err := stores.Start(store, o.Programs, o.Dir)
+		s, err := stores.Start(store, o.Settings, o.Dir)
 		if err != nil {
 			r.Close()
 			return nil, fmt.Errorf("start %s: %w", store, err)

@@ -24,8 +24,8 @@ type etcd struct {
 	url string
 }
 
-func startEtcd(program, dir string) (Server, error) {
-	if program == "" {
+func startEtcd(settings Settings, dir string) (Server, error) {
+	if settings.Etcd == "" {
 		return nil, errors.New("there is no etcd; .ci/etcd builds one")
 	}
 	client, err := address()
@@ -38,10 +38,10 @@ func startEtcd(program, dir string) (Server, error) {
 	}
 	e := &etcd{url: "http://" + client}
 	others = "http://" + others
-	cmd := exec.Command(program, "--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
+	cmd := exec.Command(settings.Etcd, "--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
 		"--listen-client-urls", e.url, "--advertise-client-urls", e.url,
 		"--listen-peer-urls", others, "--initial-advertise-peer-urls", others,
-		"--initial-cluster", "default="+others)
+		"--initial-cluster", "default="+others, "--unsafe-no-fsync="+strconv.FormatBool(settings.SkipDisk))
 	return e, e.Serve(cmd, filepath.Join(dir, "log"), until(func(ctx context.Context) error {
 		_, err := e.ask(ctx, http.MethodGet, "/health", nil)
 		return err

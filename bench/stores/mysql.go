@@ -15,8 +15,12 @@ type mySQL struct {
 	db  *sql.DB
 }
 
-func startMySQL() (Server, error) {
-	s, err := sqltest.RunMySQL("--innodb-flush-log-at-trx-commit=1", "--max-connections=200")
+func startMySQL(settings Settings) (Server, error) {
+	flush := "--innodb-flush-log-at-trx-commit=1"
+	if settings.SkipDisk {
+		flush = "--innodb-flush-log-at-trx-commit=2" // each second
+	}
+	s, err := sqltest.RunMySQL(flush, "--max-connections=200")
 	if err != nil {
 		return nil, err
 	}

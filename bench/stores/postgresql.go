@@ -18,8 +18,12 @@ type postgreSQL struct {
 	db *sql.DB
 }
 
-func startPostgreSQL() (Server, error) {
-	s, err := sqltest.RunPostgreSQL("fsync=on", "max_connections=200", "shared_preload_libraries=pg_stat_statements")
+func startPostgreSQL(settings Settings) (Server, error) {
+	fsync := "fsync=on"
+	if settings.SkipDisk {
+		fsync = "fsync=off"
+	}
+	s, err := sqltest.RunPostgreSQL(fsync, "max_connections=200", "shared_preload_libraries=pg_stat_statements")
 	if err != nil {
 		return nil, err
 	}

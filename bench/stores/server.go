@@ -1,6 +1,6 @@
 // Package stores starts the stores that locks are measured in. They have the settings
 // that they have by default: what is written is on the disk before it is answered, but
-// for Redis, whose default is another.
+// for Redis, whose default is another. Settings.SkipDisk changes that.
 package stores
 
 import (
@@ -35,15 +35,21 @@ type Work struct {
 	CPU      time.Duration // 0 where there is no /proc
 }
 
-// Programs are the paths of programs that no package of a system has.
-type Programs struct {
+// Settings say how to start a store.
+type Settings struct {
+	// The paths of programs that no package of a system has.
 	Etcd string // the program
 	Jars string // the folder with the jars of ZooKeeper
+
+	// SkipDisk says that a store does not wait until the disk has what is written, as with a disk
+	// in memory. A disk may take longer than all the rest of a call, and so hide what a lock costs.
+	// Redis is started as always.
+	SkipDisk bool
 }
 
 // Start starts a store with its data below dir, which is the caller's to remove. For
 // Redis the error is redistest.ErrMissing where there is no redis-server.
-func Start(store peer.Store, programs Programs, dir string) (Server, error) {
+func Start(store peer.Store, settings Settings, dir string) (Server, error) {
 	dir = filepath.Join(dir, string(store))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -52,13 +58,13 @@ func Start(store peer.Store, programs Programs, dir string) (Server, error) {
 	case peer.Redis:
 		return startRedis(dir)
 	case peer.Etcd:
-		return startEtcd(programs.Etcd, dir)
+		return startEtcd(settings, dir)
 	case peer.ZooKeeper:
-		return startZooKeeper(programs.Jars, dir)
+		return startZooKeeper(settings, dir)
 	case peer.PostgreSQL:
-		return startPostgreSQL()
+		return startPostgreSQL(settings)
 	case peer.MySQL:
-		return startMySQL()
+		return startMySQL(settings)
 	default:
 		return nil, fmt.Errorf("there is no store %q", store)
 	}

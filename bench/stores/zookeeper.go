@@ -26,8 +26,8 @@ type zooKeeper struct {
 	conn *zk.Conn
 }
 
-func startZooKeeper(jars, dir string) (Server, error) {
-	if jars == "" {
+func startZooKeeper(settings Settings, dir string) (Server, error) {
+	if settings.Jars == "" {
 		return nil, errors.New("there is no ZooKeeper; .ci/zookeeper gets one")
 	}
 	addr, err := address()
@@ -41,9 +41,13 @@ func startZooKeeper(jars, dir string) (Server, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
+	forceSync := "yes"
+	if settings.SkipDisk {
+		forceSync = "no"
+	}
 	z := &zooKeeper{addr: addr}
-	cmd := exec.Command("java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-		"-cp", filepath.Join(jars, "*"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+	cmd := exec.Command("java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dzookeeper.forceSync="+forceSync,
+		"-cp", filepath.Join(settings.Jars, "*"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 	if err := z.Serve(cmd, filepath.Join(dir, "log"), until(func(ctx context.Context) error { _, err := z.received(ctx); return err })); err != nil {
 		return nil, err
 	}
