@@ -26,8 +26,9 @@ const (
 
 // hub wakes waiters when a name becomes free. It listens if Limits.Listens is set. While it
 // does not listen, it polls: one statement reads the rows for all waiters. The hub runs while
-// there are waiters. If it listens, it continues for the time `linger` after the last waiter
-// has left.
+// there are waiters. If it listens or has begun to connect, it continues for the time `linger`
+// after the last waiter has left. Otherwise many waits that are shorter than the time to connect
+// would each begin a connection, and none would listen.
 type hub struct {
 	table   Table
 	group   *background.Group
@@ -42,11 +43,12 @@ type hub struct {
 	drains  int               // how many calls of drain are under way
 }
 
-// hubRun is one run of the hub. The mutex of the hub guards the field `live`.
+// hubRun is one run of the hub. The mutex of the hub guards the fields `connects` and `live`.
 type hubRun struct {
 	stop     context.CancelFunc
 	done     <-chan struct{}    // closed by stop
 	pollSoon chan time.Duration // capacity 1; hub.wait sends how soon to poll
+	connects bool               // the hub has a connection that can listen, or makes one
 	live     bool               // the hub listens, and misses no release
 }
 
@@ -115,16 +117,16 @@ func (h *hub) join(name, owner string) (*topic, *sleeper) {
 	return t, s
 }
 
-// leave removes a waiter. If the hub listens, a topic without waiters stays for the time
-// `linger`. During that time it still receives each release. So a waiter that joins this topic
-// needs no second Try.
+// leave removes a waiter. If the hub listens or connects, a topic without waiters stays for the
+// time `linger`. While the hub listens, the topic still receives each release. So a waiter that
+// joins this topic needs no second Try.
 func (h *hub) leave(name string, t *topic, s *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := slices.Index(t.sleepers, s)
 	switch t.sleepers = slices.Delete(t.sleepers, at, at+1); {
 	case len(t.sleepers) > 0:
-	case !h.current.live || h.drains > 0:
+	case !h.current.connects || h.drains > 0:
 		h.forget(name, t)
 	case t.idle != nil:
 		t.idle.Reset(linger)
@@ -248,6 +250,13 @@ func (h *hub) wakeAfterTurn(name string, t *topic) {
 	})
 }
 
+// setConnects records whether the run has a connection that can listen, or makes one.
+func (h *hub) setConnects(s *hubRun, connects bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.connects = connects
+}
+
 // setLive records whether the run receives all releases from now on. It wakes all waiters,
 // because their names may have been released before this call.
 func (h *hub) setLive(s *hubRun, live bool) {
@@ -284,7 +293,7 @@ func (h *hub) run(ctx context.Context, s *hubRun) {
 		for live := false; !live && ctx.Err() == nil; {
 			retry.Sleep(ctx, retry.Delay(failures, listenDelay))
 			failures++
-			h.listen(ctx, func() {
+			h.listen(ctx, s, func() {
 				live, failures = true, 1
 				h.setLive(s, true)
 			})
@@ -295,10 +304,16 @@ func (h *hub) run(ctx context.Context, s *hubRun) {
 
 // listen listens until the connection is lost or ctx ends. If the table can never listen,
 // it waits until ctx ends.
-func (h *hub) listen(ctx context.Context, live func()) {
-	if !h.listens || errors.Is(h.table.(Listener).Listen(ctx, live, h.released), errors.ErrUnsupported) {
-		<-ctx.Done()
+func (h *hub) listen(ctx context.Context, s *hubRun, live func()) {
+	if h.listens {
+		h.setConnects(s, true)
+		err := h.table.(Listener).Listen(ctx, live, h.released)
+		h.setConnects(s, false)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return
+		}
 	}
+	<-ctx.Done()
 }
 
 // poll polls rows while there is a waiter that notifications do not reach. It returns when ctx

@@ -122,6 +122,44 @@ func TestNextWaiterFindsTheLink(t *testing.T) {
 	})
 }
 
+// Waits that are shorter than the time to connect share one connection: it is made while nobody
+// waits.
+func TestShortWaitsShareALink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		tab.connect = 15 * time.Millisecond
+		e, _ := held(t, tab, true, "job")
+		for seq := range uint64(100) {
+			w, out := refused(t, e, "job", seq+2)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, _ = w.Wait(ctx, out)
+			cancel()
+			w.Close()
+			mustRelease(t, e, claim("job", seq+2)) // from the queue
+			time.Sleep(time.Millisecond)
+		}
+		if got := tab.calls(); got.listens != 1 || got.links != 1 {
+			t.Errorf("100 short waits made %d connections, %d of them listen, want one for all", got.listens, got.links)
+		}
+	})
+}
+
+// A wait that is over before the hub connects makes no connection.
+func TestShortestWaitMakesNoLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, c := held(t, tab, true, "job")
+		w, _ := refused(t, e, "job", 2)
+		time.Sleep(time.Millisecond)
+		w.Close()
+		mustRelease(t, e, c)
+		time.Sleep(time.Second)
+		if n := tab.calls().listens; n != 0 {
+			t.Errorf("a wait of a millisecond made %d connections, want none", n)
+		}
+	})
+}
+
 // A waiter for a new name, while others listen already, may have missed a release since its
 // Try.
 func TestJoinOfALiveLink(t *testing.T) {

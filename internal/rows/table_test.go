@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
@@ -26,6 +27,7 @@ type table struct {
 	unseen    map[string]bool       // names whose row the next Try does not know
 	lost      bool                  // answers of Try are lost: the call is executed
 	down      error                 // of Listen
+	connect   time.Duration         // how long Listen takes to make its connection
 	conflict  int                   // the number of a Page that is in conflict with others
 	forcing   func()                // called by Force first
 	chance    bool                  // nobody gets a place in a queue
@@ -267,6 +269,12 @@ func (t *table) Listen(ctx context.Context, live func(), heard func(name, next s
 		defer t.mu.Unlock()
 		return t.down
 	}
+	connect := t.connect
+	t.mu.Unlock()
+	if !retry.Sleep(ctx, connect) {
+		return ctx.Err()
+	}
+	t.mu.Lock()
 	t.links[l] = true
 	t.mu.Unlock()
 	defer func() {
