@@ -18,6 +18,7 @@ import (
 // would depend on the time zone of the session.
 type statements struct {
 	try, tryTaken, enqueue, insert, readRows, renew, held, release, lockTx string
+	tryFree, releaseAlone                                                  string // of a row that has no waiters, see rows.Alone
 	page, force                                                            string // for operators
 }
 
@@ -32,6 +33,7 @@ func (t *table) write() statements {
 	return statements{
 		try: try("", "name = ? AND "), tryTaken: try("{unlocked}", ""), enqueue: fill(enqueueStatement), insert: fill(insertStatement), readRows: fill(readStatement),
 		renew: fill(renewStatement), held: fill(heldStatement), release: fill(releaseStatement), lockTx: fill(lockTxStatement),
+		tryFree: fill(tryFreeStatement), releaseAlone: fill(releaseAloneStatement),
 		page: fill(pageStatement), force: fill(forceStatement),
 	}
 }
@@ -89,6 +91,12 @@ const (
 	owner = ?, note = ?
 WHERE {named}(expires + INTERVAL LEAST({position}, {turns}) * {turn} MICROSECOND <= {now} OR owner = ? AND expires > {now})`
 
+	// A try of a name that is free and has no waiters. It has the assignments of tryStatement for
+	// this case.
+	tryFreeStatement = `UPDATE {table} SET token = LAST_INSERT_ID(GREATEST(token + ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now}) + ? - 1)),
+	tokens = ?, since = {now}, expires = {now} + INTERVAL ? MICROSECOND, owner = ?, note = ?
+WHERE name = ? AND expires <= {now} AND waiters = ''`
+
 	// positionExpr is how many waiters are before the claim. queueLength is the number of all
 	// waiters.
 	positionExpr = `IF(FIND_IN_SET(?, waiters) > 0, FIND_IN_SET(?, waiters) - 1, ` + queueLength + `)`
@@ -119,6 +127,10 @@ WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}`
 	owner = IF(owner <=> ?, IF(? > 0, CONCAT(owner, '{kept}'), NULL), owner),
 	waiters = TRIM(BOTH ',' FROM REPLACE(CONCAT(',', waiters, ','), CONCAT(',', ?, ','), ','))
 WHERE name = ? AND (owner = ? AND expires > {now} OR FIND_IN_SET(?, waiters) > 0)`
+
+	// A release of a name that has no waiters.
+	releaseAloneStatement = `UPDATE {table} SET expires = '1970-01-01', owner = NULL
+WHERE name = ? AND owner = ? AND expires > {now} AND waiters = ''`
 
 	lockTxStatement = `INSERT INTO {table} (name, owner, note, token, since, expires, waiters) VALUES (?, NULL, '', 1, {now}, '1970-01-01', '')
 ON DUPLICATE KEY UPDATE token = token + 1, since = {now}`

@@ -33,6 +33,8 @@ type table struct {
 	// To skip it, the server makes a temporary table, which takes half a millisecond. A try of
 	// another name does not do this, because the row of that name is rarely locked.
 	taken rows.Recent[struct{}]
+
+	alone rows.Alone // names for which the statements tryFree and releaseAlone are enough
 }
 
 // withConn calls the function `use` with a connection of the pool. If the pool has no
@@ -158,12 +160,24 @@ func (t *table) Query(ctx context.Context, statement string, args, into []any, s
 func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	c := cs[0]
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
-	statement, args := t.try(c, name, owner, note[:min(len(note), noteMost)])
-	changed, last, err := t.exec(ctx, statement, args)
+	note = note[:min(len(note), noteMost)]
+	var changed, last int64
+	var err error
+	if t.alone.Is(c.Name) && !c.Indeterminate { // otherwise an earlier try may have taken the name
+		changed, last, err = t.exec(ctx, t.statements.tryFree, []any{c.Tokens, c.Tokens, c.Tokens, rows.Micros(c.TTL), owner, note, name})
+		if err == nil && changed == 0 {
+			t.alone.Shared(c.Name)
+		}
+	}
+	if err == nil && changed == 0 {
+		statement, args := t.try(c, name, owner, note)
+		changed, last, err = t.exec(ctx, statement, args)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if changed > 0 {
+		t.alone.Granted(c.Name)
 		return []rows.Row{{Known: true, Granted: true, First: uint64(last) - uint64(c.Tokens) + 1, Owner: c.Owner}}, nil
 	}
 	seen, err := t.readRows(ctx, []any{name})
@@ -177,6 +191,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	}
 	if r.Remaining > 0 {
 		t.taken.Add(c.Name, struct{}{}, takenFor)
+		t.alone.Shared(c.Name)
 	}
 	r.Granted = r.Remaining > 0 && r.Owner == c.Owner
 	r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else the name is free by now: the Engine tries again
@@ -271,8 +286,15 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 // Release releases the only claim in cs.
 func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool, err error) {
 	c := cs[0]
-	owner, keep := []byte(c.Owner), rows.Micros(c.AtLeast)
-	args := []any{owner, keep, keep, owner, keep, owner, []byte(rows.Escape(c.Name)), owner, owner}
+	name, owner, keep := []byte(rows.Escape(c.Name)), []byte(c.Owner), rows.Micros(c.AtLeast)
+	if c.AtLeast <= 0 && t.alone.Is(c.Name) {
+		changed, err := t.Exec(ctx, t.statements.releaseAlone, []any{name, owner})
+		if changed > 0 || err != nil {
+			return []bool{changed > 0}, err
+		}
+		t.alone.Shared(c.Name)
+	}
+	args := []any{owner, keep, keep, owner, keep, owner, name, owner, owner}
 	changed, err := t.Exec(ctx, t.statements.release, args)
 	return []bool{changed > 0}, err
 }

@@ -30,6 +30,9 @@ const severityError = "ERROR"
 
 // serverError returns the error of the server that err wraps, or nil if err wraps none.
 func serverError(err error) *pgconn.PgError {
+	if err == nil { // otherwise each call that succeeds would allocate e
+		return nil
+	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return e

@@ -17,6 +17,7 @@ import (
 // began, and the statement may have waited for a row since then.
 type statements struct {
 	try, renew, release                            string // of one name
+	tryFree, releaseAlone                          string // the same, of a row that has no waiters; see alone
 	tryNewest, renewNewest, releaseNewest          string // the same, of a row that has many versions
 	readNewest                                     string // of several names, of which one has many versions
 	tryAll, renewAll, releaseAll, readRows, lockTx string
@@ -35,6 +36,8 @@ func (t *table) write() statements {
 	).Replace
 	return statements{
 		try:           fill(tryOne),
+		tryFree:       fill(tryFree),
+		releaseAlone:  fill(releaseAlone),
 		renew:         fill(renewOne(thisRow)),
 		release:       fill(releaseOne(thisRow)),
 		tryNewest:     fill(tryNewest),
@@ -132,6 +135,17 @@ FROM (SELECT $2::text AS owner, $3::text AS note, ` + tryToken + ` AS token, $5:
 WHERE ` + newestRow + ` AND ` + tryElse + `
 RETURNING ` + columns + `,
 	` + tryQuick
+
+	// tryFree is a try of a row that is free and has no waiters, which is the usual case, and
+	// releaseAlone is the release of a claim that holds a name without waiters. They read and write
+	// less than tryOne and releaseOne, and change nothing in any other case.
+	tryFree = `UPDATE {table} AS l SET owner = $2, note = $3, token = greatest(l.token + $5, ` + tryToken + `), tokens = $5,
+	since = clock_timestamp(), expires = ` + tryExpires + `
+WHERE ` + thisRow + ` AND l.expires <= clock_timestamp() AND l.waiters = '{}'
+RETURNING l.token, l.ctid`
+	releaseAlone = `UPDATE {table} AS l SET owner = NULL, expires = 'epoch'
+WHERE ` + thisRow + ` AND l.owner = $2 AND l.expires > clock_timestamp() AND l.waiters = '{}'
+RETURNING true`
 
 	tryInsert  = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)`
 	tryToken   = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $5 - 1`

@@ -29,6 +29,7 @@ type table struct {
 
 	pages  rows.Recent[uint32]   // the page of the row of a name
 	moving rows.Recent[struct{}] // names whose rows probably have many versions, see sawPage
+	alone  rows.Alone            // names for which the statements tryFree and releaseAlone are enough
 }
 
 // Query runs a statement as a transaction of its own. For each row, it stores the columns in
@@ -92,8 +93,15 @@ func (t *table) Check(ctx context.Context) error {
 }
 
 // Try sends one statement. If this statement does not return the rows of all names, Try reads
-// the missing rows with a second statement.
+// the missing rows with a second statement. For a name that only this client seems to want, Try
+// sends the statement tryFree first.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
+	if t.isAlone(cs) && !cs[0].Indeterminate { // otherwise an earlier try may have taken the name
+		answer, err := t.tryFree(ctx, &cs[0])
+		if answer.Granted || err != nil {
+			return []rows.Row{answer}, err
+		}
+	}
 	a := newArguments(cs, func(driver.Claim) time.Duration { return 0 })
 	statement := t.statements.tryAll
 	args := []any{a.names, a.owners, a.notes}
@@ -113,6 +121,12 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	var missing []string
 	for i := range answers {
 		answers[i].Granted = answers[i].Known && answers[i].Owner == cs[i].Owner
+		if answers[i].Granted {
+			t.alone.Granted(cs[i].Name)
+		}
+		if !answers[i].Granted || len(answers[i].Waiters) > 0 {
+			t.alone.Shared(cs[i].Name)
+		}
 		if !answers[i].Known {
 			missing = append(missing, a.names[i])
 		}
@@ -121,6 +135,30 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		t.describe(ctx, missing, cs, a.names, answers)
 	}
 	return answers, nil
+}
+
+// isAlone reports whether the statements tryFree and releaseAlone are probably enough for the claims.
+func (t *table) isAlone(cs []driver.Claim) bool {
+	return len(cs) == 1 && t.alone.Is(cs[0].Name) && !t.moves(rows.Escape(cs[0].Name))
+}
+
+// tryFree sends the statement tryFree for the claim c. If the name was not granted, it returns the
+// zero Row.
+func (t *table) tryFree(ctx context.Context, c *driver.Claim) (answer rows.Row, err error) {
+	name := rows.Escape(c.Name)
+	var token int64
+	var at pgtype.TID
+	args := []any{name, c.Owner, rows.Text(c.Note), rows.Micros(c.TTL), int64(c.Tokens)}
+	err = t.Query(ctx, t.statements.tryFree, args, []any{&token, &at}, func() { answer.Granted = true })
+	if !answer.Granted {
+		return answer, err
+	}
+	t.sawPage(name, at.BlockNumber)
+	t.alone.Granted(c.Name)
+	answer.Known, answer.Owner, answer.Note, answer.Remaining = true, c.Owner, c.Note, c.TTL
+	answer.Last = uint64(token) //nolint:gosec // a token is positive
+	answer.First = answer.Last - uint64(c.Tokens) + 1
+	return answer, err
 }
 
 const (
@@ -179,8 +217,18 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	return t.found(ctx, cs, a, one, t.statements.renewAll)
 }
 
-// Release sends one statement.
+// Release sends one statement. For a name that only this client seems to want, Release sends the
+// statement releaseAlone first.
 func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	if t.isAlone(cs) && cs[0].AtLeast <= 0 {
+		released := false
+		args := []any{rows.Escape(cs[0].Name), cs[0].Owner}
+		err := t.Query(ctx, t.statements.releaseAlone, args, []any{&released}, func() {})
+		if released || err != nil {
+			return []bool{released}, err
+		}
+		t.alone.Shared(cs[0].Name)
+	}
 	a := newArguments(cs, func(c driver.Claim) time.Duration { return c.AtLeast })
 	one := t.statements.release
 	if t.moves(a.names[0]) {

@@ -23,7 +23,8 @@ type recent[T any] struct {
 func (r *Recent[T]) Add(name string, value T, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.values == nil || len(r.values) >= recentMost {
+	_, known := r.values[name]
+	if r.values == nil || !known && len(r.values) >= recentMost {
 		r.values = make(map[string]recent[T]) // to forget a name costs one more call of the Table
 	}
 	r.values[name] = recent[T]{value, time.Now().Add(d)}

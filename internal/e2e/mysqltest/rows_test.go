@@ -16,7 +16,7 @@ func TestRows(t *testing.T) {
 			sqltest.Rows{
 				DB: db, Now: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
 				Left: "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires) FROM holdfast_locks WHERE name = '%s'",
-			}.Test(t, sqltest.Prepared(t, mysqlhold.New(db, nil)))
+			}.Test(t, sqltest.Prepared(t, mysqlhold.New(db, nil)), mysqlhold.New(db, nil))
 		})
 	}
 }

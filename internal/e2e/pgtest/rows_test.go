@@ -18,7 +18,7 @@ func TestRows(t *testing.T) {
 	sqltest.Rows{
 		DB: newDB(t, url), Now: "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 		Left: "SELECT (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint FROM holdfast_locks WHERE name = '%s'",
-	}.Test(t, sqltest.Prepared(t, pghold.New(newPool(t, url), nil)))
+	}.Test(t, sqltest.Prepared(t, pghold.New(newPool(t, url), nil)), pghold.New(newPool(t, url), nil))
 }
 
 // TestNoDeadlock has many connections change the same rows, in any order: the server

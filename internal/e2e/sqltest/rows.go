@@ -24,13 +24,15 @@ type Rows struct {
 	Left, Now string
 }
 
-// Test is about what a row keeps, where the specification has nothing to say of it.
-func (r Rows) Test(t *testing.T, b interface {
+// Test is about what a row keeps, where the specification has nothing to say of it. The Backends
+// are two clients of the same table.
+func (r Rows) Test(t *testing.T, b, other interface {
 	driver.Backend
 	driver.Batcher
 },
 ) {
 	t.Helper()
+	r.alone(t, b, other)
 	grant := func(name string, seq uint64) (driver.Claim, driver.Outcome) {
 		t.Helper()
 		c := Claim(name, seq)
@@ -83,6 +85,76 @@ func (r Rows) Test(t *testing.T, b interface {
 			t.Errorf("claim %d after its lease: Renew %v, ReleaseAll %v, want ErrGone of both", i, renewed[i].Err, released)
 		}
 	}
+}
+
+// alone is about names that b wants alone, and then not alone any more. For those b sends other
+// statements.
+func (r Rows) alone(t *testing.T, b, other driver.Backend) {
+	t.Helper()
+	seq := uint64(100)
+	next := func(name string) driver.Claim {
+		seq++
+		c := Claim(name, seq)
+		c.Tokens = 3
+		return c
+	}
+	release := func(b driver.Backend, c driver.Claim, want error) {
+		t.Helper()
+		if err := b.Release(t.Context(), c); !errors.Is(err, want) {
+			t.Errorf("Release of %s: got %v, want %v", c.Owner, err, want)
+		}
+	}
+	refused := func(b driver.Backend, c, holder driver.Claim) {
+		t.Helper()
+		if out, err := b.Try(t.Context(), c); err != nil || out.Granted || !out.Queued && out.RetryAfter < 50*time.Second {
+			t.Errorf("Try of %s while %s holds: got %+v, %v, want a refusal", c.Owner, holder.Owner, out, err)
+		}
+	}
+	used := func(name string) (c driver.Claim, token uint64) {
+		t.Helper()
+		c = next(name)
+		token = r.grant(t, b, c).Token
+		release(b, c, nil)
+		return c, token
+	}
+
+	first, before := used("alone")
+	again := next("alone")
+	now := r.microseconds(t, r.Now)
+	after := r.grant(t, b, again)
+	if after.Token < before+3 || after.Token < uint64(now) || after.ValidFor != again.TTL || r.left(t, "alone") < 50*time.Second {
+		t.Errorf("got %+v after token %d, %v left, want the next tokens, no smaller than the clock, and a minute", after, before, r.left(t, "alone"))
+	}
+	if repeated := r.grant(t, b, again); repeated.Token != after.Token {
+		t.Errorf("repeated Try: got token %d, want %d", repeated.Token, after.Token)
+	}
+	release(b, first, driver.ErrGone)
+	release(b, again, nil)
+	release(b, again, driver.ErrGone)
+
+	_, before = used("set back")
+	if _, err := r.DB.Exec("UPDATE holdfast_locks SET token = token + 1000000000000 WHERE name = 'set back'"); err != nil {
+		t.Fatal(err)
+	}
+	if out := r.grant(t, b, next("set back")); out.Token < before+1000000000000 {
+		t.Errorf("got token %d with a clock that was set back, want one after %d", out.Token, before+1000000000000)
+	}
+
+	used("taken")
+	theirs := next("taken")
+	r.grant(t, other, theirs)
+	refused(b, next("taken"), theirs)
+
+	used("wanted")
+	mine := next("wanted")
+	theirs = next("wanted")
+	r.grant(t, b, mine)
+	refused(other, theirs, mine)
+	release(b, mine, nil)
+	if got := r.left(t, "wanted"); got > 0 || got < -time.Hour {
+		t.Errorf("a name that somebody waits for is free since %v, want since its release", -got)
+	}
+	r.grant(t, other, theirs)
 }
 
 func (Rows) grant(t *testing.T, b driver.Backend, c driver.Claim) driver.Outcome {
