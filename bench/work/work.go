@@ -143,7 +143,7 @@ func complete(list []Work) []Work {
 func networks() []Work {
 	var list []Work
 	for _, delay := range []time.Duration{300 * time.Microsecond, 2 * time.Millisecond} {
-		for _, n := range []int{1, 8, 64} {
+		for _, n := range []int{1, 8, 64, 512} {
 			ms := strconv.FormatFloat(delay.Seconds()*1000, 'f', -1, 64)
 			list = append(list, Work{
 				Name: fmt.Sprintf("net-%sms-%d", ms, n), Title: fmt.Sprintf("names of their own, %s ms away, goroutines: %d", ms, n),

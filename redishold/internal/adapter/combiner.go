@@ -27,8 +27,9 @@ type Sender interface {
 }
 
 const (
-	// maxBatch is the maximal number of calls in one pipeline.
-	maxBatch = 256
+	// maxBatch is the maximal number of calls in one pipeline. With longer pipelines, the server
+	// and the callers take turns: each waits until the other has finished a whole pipeline.
+	maxBatch = 64
 
 	// fewCalls is the result of Combiner.few for a Sender that is no Inliner.
 	fewCalls = 16
