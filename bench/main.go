@@ -115,7 +115,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	var s settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&s.set, "set", "short", "what to measure: short (under 10 minutes), full or stores")
+	f.StringVar(&s.set, "set", "short", "what to measure: short (under 10 minutes), full, scale (curves) or stores")
 	f.StringVar(&s.stores, "store", "etcd,zookeeper,postgresql,mysql", "with -set stores: which")
 	f.StringVar(&s.works, "work", "", "only the works whose names begin so, separated by commas")
 	f.StringVar(&s.peers, "peer", "", "only the peers whose names begin so, separated by commas")
@@ -180,10 +180,12 @@ func (s settings) plan(store peer.Store) (run.Set, error) {
 		return s.narrow(run.Short())
 	case "full":
 		return s.narrow(run.Full())
+	case scaleSet:
+		return s.narrow(run.Scale())
 	case storesSet:
 		return s.narrow(run.Stores(store))
 	default:
-		return run.Set{}, fmt.Errorf("there is no set %q: short, full or stores", s.set)
+		return run.Set{}, fmt.Errorf("there is no set %q: short, full, scale or stores", s.set)
 	}
 }
 

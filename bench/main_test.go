@@ -85,6 +85,9 @@ func TestEveryPeer(t *testing.T) {
 			if p.Role == peer.Ours {
 				works = append(works, "hold-4x25", "keep-10000", "all-10", "shared-64", "semaphore-100")
 			}
+			if work.ScalePeer(p) {
+				works = append(works, "scale-names-16", "scale-bytes-1000")
+			}
 			for _, name := range works {
 				if w := smoke(find(t, name)); w.Suits(p) {
 					t.Run(name, func(t *testing.T) { take(t, r, w, p) })
@@ -120,7 +123,7 @@ func TestEveryStore(t *testing.T) {
 
 func find(t *testing.T, name string) work.Work {
 	t.Helper()
-	list := work.List()
+	list := append(work.List(), work.Scale()...)
 	i := slices.IndexFunc(list, func(w work.Work) bool { return w.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no work %s", name)

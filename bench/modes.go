@@ -13,10 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peer"
 	"github.com/holdfast-go/holdfast/bench/report"
 	"github.com/holdfast-go/holdfast/bench/run"
+	"github.com/holdfast-go/holdfast/bench/work"
 )
 
 // storesSet is the set of the other stores, of one after the other.
 const storesSet = "stores"
+
+// scaleSet is the set in which one number grows. Its plot has curves.
+const scaleSet = "scale"
 
 // measure takes the samples of a set, writes them down and shows them. It fails if Holdfast
 // could not do a work, or not safely.
@@ -62,7 +66,11 @@ func (s settings) show(file, samples string, stdout io.Writer) error {
 		return err
 	}
 	var tables, figures, plot strings.Builder
-	if err := errors.Join(report.Markdown(&tables, groups), report.CSV(&figures, groups), report.SVG(&plot, groups)); err != nil {
+	draw := report.SVG
+	if slices.ContainsFunc(groups, func(g *report.Group) bool { return strings.HasPrefix(g.Name, work.ScalePrefix) }) {
+		draw = report.Curves
+	}
+	if err := errors.Join(report.Markdown(&tables, groups), report.CSV(&figures, groups), draw(&plot, groups)); err != nil {
 		return err
 	}
 	for line := range strings.Lines(samples) {

@@ -57,7 +57,7 @@ type Group struct {
 
 // Title returns what the work is, in words.
 func (g *Group) Title() string {
-	list := work.List()
+	list := append(work.List(), work.Scale()...)
 	if g.Store != peer.Redis {
 		list = work.Stores()
 	}

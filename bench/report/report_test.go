@@ -234,3 +234,40 @@ func TestSVG(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCurves(t *testing.T) {
+	var groups []*Group
+	for i, n := range []string{"10", "1000"} {
+		g := grouped(cell("a<b", "x", peer.Ours, int64(1000+i)), cell("c", "x", peer.Other, int64(10+i)))
+		g.Name = work.ScalePrefix + work.Names + "-" + n
+		groups = append(groups, g)
+	}
+	groups = append(groups, grouped(cell("no scale", "x", peer.Ours, 5)))
+	var b strings.Builder
+	if err := Curves(&b, groups); err != nil {
+		t.Fatal(err)
+	}
+	var curves []string
+	d := xml.NewDecoder(strings.NewReader(b.String()))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "polyline" {
+			curves = append(curves, e.Attr[0].Value)
+		}
+	}
+	if len(curves) != 2 || !strings.HasPrefix(curves[0], "60.0,") || !strings.Contains(curves[0], " 390.0,") {
+		t.Errorf("got the curves %q, want one for each peer, from the left to the right", curves)
+	}
+	if strings.Contains(b.String(), "no scale") || strings.Count(b.String(), "font-weight") != 1 {
+		t.Error("want the one picture of which something was measured")
+	}
+	if err := Curves(io.Discard, nil); err != nil {
+		t.Error(err)
+	}
+}

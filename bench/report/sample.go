@@ -22,6 +22,7 @@ type Sample struct {
 	Shares    []int64       // pairs of each process
 	Commands  int64         // that the server executed, in Redis those of scripts included
 	Calls     int64         // of scripts
+	Accepted  int64         // connections that the server accepted
 	ServerCPU time.Duration // of the server
 	Foreign   float64       // cores that other programs kept busy
 }
@@ -56,6 +57,9 @@ const (
 	leastLeft  = "least-left"
 	violations = "violations"
 	foreign    = "foreign-cores"
+	cores      = "client-cores"
+	commands   = "commands/op"
+	accepted   = "new-connections/s"
 )
 
 // Result returns a sample of the Cell as a line of the Go benchmark format.
@@ -102,9 +106,12 @@ func (l line) pairs(c Cell, s Sample) {
 		l.add("dead-p99-ns", float64(s.Dead.At(0.99)))
 		l.add("commands/s", float64(s.Commands)/seconds)
 	}
-	l.add("commands/op", float64(s.Commands)/pairs)
+	l.add(commands, float64(s.Commands)/pairs)
 	if c.Peer.Store() == peer.Redis {
 		l.add("calls/op", float64(s.Calls)/pairs)
+	}
+	if c.Work.Kind == work.Some {
+		l.add(accepted, float64(s.Accepted)/seconds)
 	}
 	l.add("server-ns/op", float64(s.ServerCPU)/pairs)
 	l.add("client-ns/op", float64(s.CPU)/pairs)
@@ -128,7 +135,7 @@ func (l line) shared(w work.Work, s Sample) {
 func (l line) kept(s Sample) {
 	seconds, names := s.Elapsed.Seconds(), float64(s.Kept)
 	l.add(keptRate, names*seconds/s.CPU.Seconds())
-	l.add("client-cores", s.CPU.Seconds()/seconds)
+	l.add(cores, s.CPU.Seconds()/seconds)
 	l.add("commands/s", float64(s.Commands)/seconds)
 	l.add("commands/name-s", float64(s.Commands)/(names*seconds))
 	l.add("goroutines/name", s.Goroutines)

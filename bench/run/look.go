@@ -44,7 +44,7 @@ func (l look) sub(before look) difference {
 	}
 	for store, now := range l.servers {
 		then := before.servers[store]
-		d.servers[store] = stores.Work{Requests: now.Requests - then.Requests, Calls: now.Calls - then.Calls, CPU: now.CPU - then.CPU}
+		d.servers[store] = stores.Work{Requests: now.Requests - then.Requests, Calls: now.Calls - then.Calls, Accepted: now.Accepted - then.Accepted, CPU: now.CPU - then.CPU}
 	}
 	return d
 }
@@ -59,7 +59,7 @@ type difference struct {
 // into fills in what a sample says of its server and of other programs.
 func (d difference) into(s *report.Sample, store peer.Store) {
 	done := d.servers[store]
-	s.Commands, s.Calls, s.ServerCPU = done.Requests, done.Calls, done.CPU
+	s.Commands, s.Calls, s.Accepted, s.ServerCPU = done.Requests, done.Calls, done.Accepted, done.CPU
 	if !d.known {
 		return
 	}

@@ -59,6 +59,32 @@ func TestSets(t *testing.T) {
 	}
 }
 
+// The peers of the curves are Holdfast with both clients and some others, and can do most works.
+func TestScale(t *testing.T) {
+	set := Scale()
+	clients := map[string]bool{}
+	others := 0
+	for _, p := range set.Peers {
+		if p.Role == peer.Ours {
+			clients[p.Client] = true
+		} else {
+			others++
+		}
+		works := 0
+		for _, w := range set.Works {
+			if w.Suits(p) {
+				works++
+			}
+		}
+		if works < len(set.Works)/2 {
+			t.Errorf("%s can do %d of %d works", p.Name, works, len(set.Works))
+		}
+	}
+	if len(clients) != 2 || others < 3 {
+		t.Errorf("got Holdfast with the clients %v and %d others", clients, others)
+	}
+}
+
 // Each store has its own peers, one of them Holdfast's, and is measured in some three minutes.
 func TestStoreSets(t *testing.T) {
 	for _, store := range []peer.Store{peer.Etcd, peer.ZooKeeper, peer.PostgreSQL, peer.MySQL} {

@@ -41,6 +41,17 @@ func Stores(store peer.Store) Set {
 	return s
 }
 
+// Scale returns the set in which one number grows, for curves.
+func Scale() Set {
+	s := Set{Works: work.Scale(), Warm: 300 * time.Millisecond, Stretch: 1, Repeats: 3, Retries: 1}
+	for _, p := range peer.Specs() {
+		if work.ScalePeer(p) {
+			s.Peers = append(s.Peers, p)
+		}
+	}
+	return s
+}
+
 func choose(s Set, full bool) Set {
 	for _, w := range work.List() {
 		if full || w.Short {

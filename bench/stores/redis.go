@@ -14,14 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-type redis struct{ *redistest.Server }
+type redis struct {
+	*redistest.Server
+	asked int64 // how many commands Empty and Done have sent, each over a connection of its own
+}
 
 func startRedis(dir string) (Server, error) {
 	s, err := redistest.Run(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &redis{s}, nil
+	return &redis{Server: s}, nil
 }
 
 func (r *redis) Reach(t *peer.Target) {
@@ -39,6 +42,7 @@ func Redisson() string {
 }
 
 func (r *redis) Empty(context.Context) error {
+	r.asked++
 	if err, ok := r.Do("FLUSHALL").(error); ok {
 		return fmt.Errorf("empty Redis: %w", err)
 	}
@@ -47,9 +51,12 @@ func (r *redis) Empty(context.Context) error {
 
 // Done asks the server with one command.
 func (r *redis) Done(context.Context) (Work, error) {
+	r.asked++
 	switch reply := r.Do("INFO", "all").(type) {
 	case string:
-		return parseInfo(reply)
+		w, err := parseInfo(reply)
+		w.Accepted -= r.asked
+		return w, err
 	case error:
 		return Work{}, reply
 	default:
@@ -66,6 +73,8 @@ func parseInfo(info string) (w Work, err error) {
 			var seconds float64
 			seconds, err = strconv.ParseFloat(value, 64)
 			w.CPU += time.Duration(seconds * float64(time.Second))
+		case key == "total_connections_received":
+			w.Accepted, err = strconv.ParseInt(value, 10, 64)
 		case strings.HasPrefix(key, "cmdstat_"):
 			err = w.command(strings.TrimPrefix(key, "cmdstat_"), value)
 		}

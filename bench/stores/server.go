@@ -32,6 +32,7 @@ type Server interface {
 type Work struct {
 	Requests int64         // of clients; in Redis commands, those of scripts included
 	Calls    int64         // of scripts; 0 but in Redis
+	Accepted int64         // connections of clients; 0 but in Redis
 	CPU      time.Duration // 0 where there is no /proc
 }
 

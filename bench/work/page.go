@@ -46,13 +46,17 @@ func (p *page) word(slot, i int) *int64 {
 }
 
 // rule says how many may hold a name at once; the zero rule, that nobody counts.
-type rule struct{ weight, limit int64 }
+type rule struct {
+	weight, limit int64
+	slot          int // of the name
+}
 
-func exclusive() rule          { return rule{writer, writer} }
-func reading() rule            { return rule{1, writer - 1} }
-func permits(n int) rule       { return rule{1, int64(n)} }
-func unchecked(r rule) bool    { return r.weight == 0 }
-func (r rule) ok(n int64) bool { return n <= r.limit }
+func exclusive() rule           { return rule{weight: writer, limit: writer} }
+func reading() rule             { return rule{weight: 1, limit: writer - 1} }
+func permits(n int) rule        { return rule{weight: 1, limit: int64(n)} }
+func (r rule) of(slot int) rule { return rule{r.weight, r.limit, slot} }
+func unchecked(r rule) bool     { return r.weight == 0 }
+func (r rule) ok(n int64) bool  { return n <= r.limit }
 
 // enter counts a holder in and reports whether it may be there.
 func (p *page) enter(slot int, r rule) bool {

@@ -189,16 +189,16 @@ func (w *workers) pair(ctx context.Context, t task, n int64, done *tally) error 
 		done.longest = max(done.longest, waited) // it may have been in vain all the time
 		return err
 	}
-	if !w.page.enter(t.slot, rule) {
+	if !w.page.enter(rule.slot, rule) {
 		w.violations.Add(1)
 	}
-	turn := t.shared && w.plan.Work.Processes > 1 && w.page.takes(t.slot, w.plan.Process)
+	turn := t.shared && w.plan.Work.Processes > 1 && w.page.takes(rule.slot, w.plan.Process)
 	if w.plan.Work.Hold > 0 {
-		idle = w.page.sinceVacated(t.slot)
+		idle = w.page.sinceVacated(rule.slot)
 		time.Sleep(time.Duration(w.plan.Work.Hold))
-		w.page.vacated(t.slot)
+		w.page.vacated(rule.slot)
 	}
-	w.page.leave(t.slot, rule)
+	w.page.leave(rule.slot, rule)
 	if err := held.Unlock(); err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package work
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
 )
@@ -16,16 +18,17 @@ const writes = 10
 // task is what one goroutine does.
 type task struct {
 	take   func(ctx context.Context, n int64) (peer.Held, rule, error) // n counts
-	slot   int                                                         // of the page
 	shared bool                                                        // others want the same name
 }
 
 func newTask(p peer.Peer, plan Plan, goroutine int) (task, error) {
 	switch w := plan.Work; w.Kind {
 	case Own:
-		return ownTask(p, plan.Process*w.Goroutines+goroutine), nil
+		return ownTask(p, plan.Process*w.Goroutines+goroutine, w.NameBytes), nil
 	case One:
 		return always(p.Lock, exclusive()), nil
+	case Some:
+		return someTask(p, w.Names, uint64(plan.Process*w.Goroutines+goroutine)), nil //nolint:gosec // not negative
 	case All:
 		return allTask(p, w.Names), nil
 	case Hear:
@@ -49,11 +52,12 @@ func newTask(p peer.Peer, plan Plan, goroutine int) (task, error) {
 	return task{}, fmt.Errorf("%s cannot do %s", plan.Peer, plan.Work.Name)
 }
 
-func ownTask(p peer.Peer, number int) task {
+func ownTask(p peer.Peer, number, bytes int) task {
 	key := fmt.Sprintf("own:%d", number)
-	return task{slot: number, take: func(ctx context.Context, _ int64) (peer.Held, rule, error) {
+	key += strings.Repeat(".", max(0, bytes-len(key)))
+	return task{take: func(ctx context.Context, _ int64) (peer.Held, rule, error) {
 		held, err := p.Lock(ctx, key)
-		return held, exclusive(), err
+		return held, exclusive().of(number), err
 	}}
 }
 
@@ -62,6 +66,16 @@ func always(take func(context.Context, string) (peer.Held, error), r rule) task 
 	return task{shared: true, take: func(ctx context.Context, _ int64) (peer.Held, rule, error) {
 		held, err := take(ctx, name)
 		return held, r, err
+	}}
+}
+
+// someTask takes a random one of n names. The seed differs between goroutines.
+func someTask(p peer.Peer, n int, seed uint64) task {
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // not for secrets
+	return task{shared: true, take: func(ctx context.Context, _ int64) (peer.Held, rule, error) {
+		number := random.IntN(n)
+		held, err := p.Lock(ctx, fmt.Sprintf("some:%d", number))
+		return held, exclusive().of(number), err
 	}}
 }
 

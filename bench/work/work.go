@@ -19,6 +19,7 @@ type Kind string
 const (
 	Own       Kind = "own"       // each locks a name of its own
 	One       Kind = "one"       // all fight for one name
+	Some      Kind = "some"      // each fights for one of several names, drawn anew each time
 	Keep      Kind = "keep"      // many names are held, and nothing else happens
 	All       Kind = "all"       // several names are taken together
 	Shared    Kind = "shared"    // one read-write lock, mostly read
@@ -34,7 +35,8 @@ type Work struct {
 	Kind       Kind
 	Processes  int
 	Goroutines int           // of each process
-	Names      int           // Keep: held by each process; All: taken together
+	Names      int           // Keep: held by each process; All: taken together; Some: all that there are
+	NameBytes  int           // Own: the length of a name; 0 for a short one
 	Permits    int           // Semaphore
 	Delay      peer.Duration // what a network adds to a round trip to Redis
 	Hold       peer.Duration // how long each lock is held; 0: not at all
@@ -46,7 +48,7 @@ type Work struct {
 // Needs returns what a peer must be able to do.
 func (w Work) Needs() []peer.Ability {
 	switch w.Kind {
-	case One:
+	case One, Some:
 		return []peer.Ability{peer.Waits}
 	case Keep:
 		return []peer.Ability{peer.Renews}
