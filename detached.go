@@ -16,8 +16,14 @@ import (
 // the detached try, which goes on. The function `sent` gets the answer, and reports whether the
 // store may have received the call. The store's code gets ctx from deadline.Caller. If ctx ends
 // before the store's code has sent the call, the store's code need not send the call any more.
-// A panic of the call is raised again for the caller, or logged if the caller has given up.
+// A panic of the call is raised again for the caller, or logged if the caller has given up. If ctx
+// never ends, the caller cannot give up, and makes the call itself.
 func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, unreturned *detachedTry) {
+	if ctx.Done() == nil {
+		bound, cancel := context.WithTimeout(deadline.Detach(ctx), limit)
+		defer cancel()
+		return call(bound), nil
+	}
 	c := &detachedCall[T]{detachedTry: detachedTry{done: make(chan struct{})}}
 	go func() {
 		stack.Grow()

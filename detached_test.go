@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -236,6 +237,51 @@ func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
 			t.Fatalf("got %d locks and error %v", len(all), err)
 		}
 		must.UnlockAll(t, all)
+	})
+}
+
+// stacked is a store without tombstones that keeps the stack of its last try.
+type stacked struct {
+	*memhold.Backend
+	stack string
+}
+
+func (s *stacked) Info() driver.Info {
+	info := s.Backend.Info()
+	info.Caps.Tombstones = false
+	return info
+}
+
+func (s *stacked) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	stack := make([]byte, 1<<16)
+	s.stack = string(stack[:runtime.Stack(stack, false)])
+	return s.Backend.Try(ctx, c)
+}
+
+// A caller whose context never ends cannot give up, so its try needs no other goroutine. It is
+// bounded in time all the same.
+func TestTryOfACallerThatCannotGiveUp(t *testing.T) {
+	store := &stacked{Backend: memhold.New()}
+	l := holdfast.New(store, nil)
+	lock := func(ctx context.Context) {
+		k, err := l.Lock(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		must.Unlock(t, k)
+	}
+	for ctx, itself := range map[context.Context]bool{context.Background(): true, t.Context(): false} {
+		lock(ctx)
+		if got := strings.Contains(store.stack, "TestTryOfACallerThatCannotGiveUp("); got != itself {
+			t.Errorf("%v: the caller makes its try itself: %v, want %v", ctx, got, itself)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		slow := &forgetful{Backend: memhold.New(), after: time.Hour}
+		if _, err := holdfast.New(slow, nil).TryLock(context.Background(), "a"); err == nil || !strings.Contains(err.Error(), "no answer from the store") {
+			t.Errorf("got %v from a store that does not answer", err)
+		}
+		time.Sleep(2 * time.Hour) // until its calls have ended
 	})
 }
 
