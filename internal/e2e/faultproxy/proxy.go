@@ -15,12 +15,14 @@ package faultproxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,6 +36,7 @@ type Proxy struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
+	guard   net.Listener // see take; nil where there is no such address
 	latency atomic.Int64
 	raw     bool        // the protocol is not Redis': bytes pass as they come
 	mute    atomic.Bool // raw: what the server sends next is lost, and the connection with it
@@ -91,11 +94,11 @@ func Run(serverAddr string) (*Proxy, error) { return run(serverAddr, false) }
 func RunRaw(serverAddr string) (*Proxy, error) { return run(serverAddr, true) }
 
 func run(serverAddr string, raw bool) (*Proxy, error) {
-	ln, err := listen()
+	ln, guard, err := listen()
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{target: serverAddr, addr: ln.Addr().String(), raw: raw, conns: make(map[*conn]struct{}), up: passable(), down: passable()}
+	p := &Proxy{target: serverAddr, addr: ln.Addr().String(), guard: guard, raw: raw, conns: make(map[*conn]struct{}), up: passable(), down: passable()}
 	p.stop, p.cancel = context.WithCancel(context.Background())
 	p.serve(ln)
 	return p, nil
@@ -107,17 +110,34 @@ func passable() way {
 	return w
 }
 
-// listen takes a port below those that systems use for outgoing connections, so
-// that nobody takes it while new connections are refused.
-func listen() (net.Listener, error) {
+// listen takes a port below those that systems use for outgoing connections.
+func listen() (ln, guard net.Listener, err error) {
 	const low, high = 12000, 32000
 	for range 200 {
-		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(low+rand.IntN(high-low))))
-		if err == nil {
-			return ln, nil
+		if ln, guard, err = take(low + rand.IntN(high-low)); err == nil {
+			return ln, guard, nil
 		}
 	}
-	return nil, errors.New("no free port found on 127.0.0.1")
+	return nil, nil, fmt.Errorf("no free port found on 127.0.0.1: %w", err)
+}
+
+// guardAddress is an address of the loopback that a proxy listens on as long as it has its port, so
+// that no other proxy takes the port while the first one refuses new connections. Nobody connects to it.
+const guardAddress = "127.0.0.2"
+
+// take listens on a port, unless another proxy has it. The guard is nil on systems that do not have
+// guardAddress.
+func take(port int) (ln, guard net.Listener, err error) {
+	text := strconv.Itoa(port)
+	guard, err = net.Listen("tcp", net.JoinHostPort(guardAddress, text))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, nil, err
+	}
+	ln, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", text))
+	if err != nil && guard != nil {
+		_ = guard.Close()
+	}
+	return ln, guard, err
 }
 
 // Addr returns the address for clients to dial, as "host:port".
@@ -128,6 +148,9 @@ func (p *Proxy) Addr() string { return p.addr }
 func (p *Proxy) Close() {
 	p.cancel()
 	p.RefuseNew()
+	if p.guard != nil {
+		_ = p.guard.Close()
+	}
 	for _, c := range p.open() {
 		c.kill()
 	}
