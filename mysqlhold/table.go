@@ -163,7 +163,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	note = note[:min(len(note), noteMost)]
 	var changed, last int64
 	var err error
-	if t.alone.Is(c.Name) && !c.Indeterminate { // otherwise an earlier try may have taken the name
+	if t.isAlone(c.Name) && !c.Indeterminate { // otherwise an earlier try may have taken the name
 		changed, last, err = t.exec(ctx, t.statements.tryFree, []any{c.Tokens, c.Tokens, c.Tokens, rows.Micros(c.TTL), owner, note, name})
 		if err == nil && changed == 0 {
 			t.alone.Shared(c.Name)
@@ -200,6 +200,13 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		r.Known = slices.Contains(r.Waiters, c.Owner) || len(r.Waiters) >= rows.Waiting // else the row was locked: the Engine tries again
 	}
 	return []rows.Row{r}, err
+}
+
+// isAlone reports whether the statements tryFree and releaseAlone are probably enough for a name.
+// They wait for a locked row, so they are not for a name in table.taken.
+func (t *table) isAlone(name string) bool {
+	_, taken := t.taken.Get(name)
+	return !taken && t.alone.Is(name)
 }
 
 // try returns the statement for a try, and the parameters of the statement.
@@ -287,7 +294,7 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool, err error) {
 	c := cs[0]
 	name, owner, keep := []byte(rows.Escape(c.Name)), []byte(c.Owner), rows.Micros(c.AtLeast)
-	if c.AtLeast <= 0 && t.alone.Is(c.Name) {
+	if c.AtLeast <= 0 && t.isAlone(c.Name) {
 		changed, err := t.Exec(ctx, t.statements.releaseAlone, []any{name, owner})
 		if changed > 0 || err != nil {
 			return []bool{changed > 0}, err
