@@ -145,8 +145,6 @@ type Outcome struct {
 	HeldFor    time.Duration // not granted: how long that holder has held the lock; 0 if unknown
 	Kept       bool          // not granted: nobody holds the name, but it stays taken for RetryAfter (Caps.AtLeast); Holder is the last holder
 	Ahead      any           // not granted: what the store found; it is passed to Waiter.Wait
-
-	Turn bool // of Wait, not granted: the clients that wait take turns, and it is this client's turn
 }
 
 // Renewal is the result for one claim of a Renew.
