@@ -17,7 +17,7 @@ import (
 // began, and the statement may have waited for a row since then.
 type statements struct {
 	try, renew, release                            string // of one name
-	tryFree, releaseAlone                          string // the same, of a row that has no waiters; see alone
+	tryFree, releaseAlone                          string // the same, of a row that has no waiters; see rows.Alone
 	tryNewest, renewNewest, releaseNewest          string // the same, of a row that has many versions
 	readNewest                                     string // of several names, of which one has many versions
 	tryAll, renewAll, releaseAll, readRows, lockTx string

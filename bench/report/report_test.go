@@ -200,6 +200,24 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// elements returns the elements with a name in a document of XML.
+func elements(t *testing.T, document, name string) (found []xml.StartElement) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(document))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == name {
+			found = append(found, e.Copy())
+		}
+	}
+}
+
 func TestSVG(t *testing.T) {
 	kept := cell("kept", "x", peer.Ours, 5)
 	kept.Work = work.Work{Name: "k", Title: "kept names", Kind: work.Keep}
@@ -210,20 +228,7 @@ func TestSVG(t *testing.T) {
 	if err := SVG(&b, []*Group{grouped(cell("a<b", "x", peer.Ours, 1000), cell("c", "x", peer.Limit, 10)), keeps}); err != nil {
 		t.Fatal(err)
 	}
-	bars := 0
-	d := xml.NewDecoder(strings.NewReader(b.String()))
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "rect" {
-			bars++
-		}
-	}
+	bars := len(elements(t, b.String(), "rect"))
 	if bars != 3 { // the background and two bars
 		t.Errorf("got %d rectangles, want 3", bars)
 	}
@@ -248,18 +253,8 @@ func TestCurves(t *testing.T) {
 		t.Fatal(err)
 	}
 	var curves []string
-	d := xml.NewDecoder(strings.NewReader(b.String()))
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "polyline" {
-			curves = append(curves, e.Attr[0].Value)
-		}
+	for _, e := range elements(t, b.String(), "polyline") {
+		curves = append(curves, e.Attr[0].Value)
 	}
 	if len(curves) != 2 || !strings.HasPrefix(curves[0], "60.0,") || !strings.Contains(curves[0], " 390.0,") {
 		t.Errorf("got the curves %q, want one for each peer, from the left to the right", curves)

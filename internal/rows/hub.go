@@ -290,8 +290,7 @@ func (h *hub) wakeAll(t *topic) {
 func (h *hub) run(ctx context.Context, s *hubRun) {
 	h.group.Go(func() { h.poll(ctx, s.pollSoon) })
 	for failures := 0; ctx.Err() == nil; {
-		for live := false; !live && ctx.Err() == nil; {
-			retry.Sleep(ctx, retry.Delay(failures, listenDelay))
+		for live := false; !live && retry.Sleep(ctx, retry.Delay(failures, listenDelay)); {
 			failures++
 			h.listen(ctx, s, func() {
 				live, failures = true, 1

@@ -149,8 +149,10 @@ func TestShortestWaitMakesNoLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
 		e, c := held(t, tab, true, "job")
-		w, _ := refused(t, e, "job", 2)
-		time.Sleep(time.Millisecond)
+		w, out := refused(t, e, "job", 2)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, _ = w.Wait(ctx, out)
 		w.Close()
 		mustRelease(t, e, c)
 		time.Sleep(time.Second)
