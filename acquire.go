@@ -353,7 +353,10 @@ func (a *acquisition) waitYield(ctx context.Context) bool {
 	if a.waiter != nil {
 		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
 		defer cancel()
-		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // after an error, too, the rest of the yield has to pass
+		out, err := a.waiter.Wait(nap, driver.Outcome{}) // after an error, too, the rest of the yield has to pass
+		if err == nil && out.Turn {
+			return true
+		}
 	}
 	left := a.yield.until - a.locker.clock.Now()
 	return left <= 0 || retry.Sleep(ctx, left)

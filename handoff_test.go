@@ -1345,12 +1345,25 @@ type releaseCounter struct {
 	*twoSteps
 	others  int
 	waiters int
+	turn    bool // Waiters say at once that it is the client's turn
 }
 
 func (s *releaseCounter) Waiter(c driver.Claim) driver.Waiter {
 	s.waiters++
+	if s.turn {
+		return nextInTurn{}
+	}
 	return s.twoSteps.Waiter(c)
 }
+
+// nextInTurn is a Waiter of a client whose turn it is.
+type nextInTurn struct{}
+
+func (nextInTurn) Wait(context.Context, driver.Outcome) (driver.Outcome, error) {
+	return driver.Outcome{Turn: true}, nil
+}
+
+func (nextInTurn) Close() {}
 
 func (s *releaseCounter) StartRelease(ctx context.Context, c driver.Claim) func() (int, error) {
 	err := s.Release(ctx, c)
@@ -1372,23 +1385,25 @@ func TestOthersGoFirstWithoutALocalQueue(t *testing.T) {
 		lock   func(l *holdfast.Locker) (*holdfast.Lock, error)
 		want   time.Duration // until it asks
 		hears  int           // how often it begins to listen
+		turn   bool          // the others have had the lock meanwhile
 	}{
-		{"others wait", 2, 0, 0, lockJob, 2 * time.Millisecond, 1},
-		{"others waited some time ago", 2, 0, time.Second, lockJob, 0, 0},
-		{"nobody waits", 0, time.Second, 0, lockJob, 0, 0},
-		{"it is not known", -1, 0, 0, lockJob, 0, 0},
-		{"it is not known, and it was held for long", -1, 50 * time.Millisecond, 0, lockJob, 200 * time.Microsecond, 0},
+		{"others wait", 2, 0, 0, lockJob, 2 * time.Millisecond, 1, false},
+		{"others waited, and had the lock", 2, 0, 0, lockJob, 0, 1, true},
+		{"others waited some time ago", 2, 0, time.Second, lockJob, 0, 0, false},
+		{"nobody waits", 0, time.Second, 0, lockJob, 0, 0, false},
+		{"it is not known", -1, 0, 0, lockJob, 0, 0, false},
+		{"it is not known, and it was held for long", -1, 50 * time.Millisecond, 0, lockJob, 200 * time.Microsecond, 0, false},
 		{"others wait, and it does not", 2, 0, 0, func(l *holdfast.Locker) (*holdfast.Lock, error) {
 			return l.TryLock(context.Background(), "job")
-		}, 0, 0},
+		}, 0, 0, false},
 		{"others wait, and it has less time", 2, 0, 0, func(l *holdfast.Locker) (*holdfast.Lock, error) {
 			return l.TryLock(context.Background(), "job", holdfast.Wait(100*time.Microsecond))
-		}, 100 * time.Microsecond, 1},
+		}, 100 * time.Microsecond, 1, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &releaseCounter{newTwoSteps(-1), tt.others, 0}
+				store := &releaseCounter{newTwoSteps(-1), tt.others, 0, tt.turn}
 				l := holdfast.New(store, nil)
 				k := must.Lock(t, l, "job")
 				time.Sleep(tt.hold)

@@ -145,6 +145,8 @@ type Outcome struct {
 	HeldFor    time.Duration // not granted: how long that holder has held the lock; 0 if unknown
 	Kept       bool          // not granted: nobody holds the name, but it stays taken for RetryAfter (Caps.AtLeast); Holder is the last holder
 	Ahead      any           // not granted: what the store found; it is passed to Waiter.Wait
+
+	Turn bool // of Wait, not granted: the clients that wait take turns, and it is this client's turn
 }
 
 // Renewal is the result for one claim of a Renew.
@@ -192,8 +194,9 @@ type Backend interface {
 // it.
 type Waiter interface {
 	// Wait returns when another Try may succeed. The parameter `last` is the Outcome of the
-	// last Try. If the state may have changed since that Try, Wait returns at once. If not, it
-	// returns when the state changes. It may return early, but must not return late. It returns
+	// last Try. If the name may have become free since that Try, Wait returns at once, unless it
+	// knows that another claim has the name again. If not, it returns when the name may have
+	// become free. It may return early, but must not return late. It returns
 	// ctx's error when ctx ends, and another error if the store cannot notify for now; the
 	// caller then sleeps.
 	//

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,6 +20,7 @@ const (
 	repeatedMessage = "00"
 	staggerStep     = time.Millisecond
 	staggerMax      = 20 * time.Millisecond
+	lingerFor       = 10 * time.Millisecond
 	rememberFor     = time.Second
 	pollFirst       = time.Millisecond
 	pollMost        = 128 * time.Millisecond
@@ -272,4 +274,10 @@ func busyReply() any {
 // topicOf returns the Key of the topic of c.
 func topicOf(b *Backend, c driver.Claim) waiting.Key {
 	return waiting.Key{Channel: b.forms.of(c).Channel(b.layout.Keys(c.Name), c), Client: c.Client}
+}
+
+// lingered returns when a topic has ended whose last waiter has left. It is for fake time.
+func lingered() {
+	time.Sleep(lingerFor)
+	synctest.Wait()
 }

@@ -80,6 +80,35 @@ func TestStagger(t *testing.T) {
 	})
 }
 
+// A client that takes the lock again and again counts the releases of the others also while it has
+// no Waiter, and then knows its turn at once.
+func TestTurnAfterAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: replying("acquire", busyReply())}
+		b, w, hear := listening(t, conn)
+		topic := topicOf(b, testClaim("orders"))
+		b.topics.Granted(topic)
+		b.topics.SetOthers(topic, 2)
+		w.Close()
+		hear("0") // of this client
+		for i, want := range []bool{false, false, true} {
+			again := b.Waiter(testClaim("orders"))
+			start := time.Now()
+			out, err := again.Wait(t.Context(), driver.Outcome{})
+			if took := time.Since(start); err != nil || out.Turn != want || (took == 0) != want {
+				t.Errorf("after %d releases of others: got %+v after %v (error %v), want a turn: %v", i, out, took, err, want)
+			}
+			again.Close()
+			hear(takenMessage)
+			hear("0") // of another client
+		}
+		if n := len(conn.subscriptions()); n != 1 {
+			t.Errorf("got %d subscriptions, want one for all", n)
+		}
+		lingered()
+	})
+}
+
 // Two Lockers of one Backend wait as those of two processes do: each counts the releases since its
 // own last hold, and each has a subscription, which ends with its last Waiter.
 func TestTwoLockersStagger(t *testing.T) {
@@ -104,10 +133,12 @@ func TestTwoLockersStagger(t *testing.T) {
 			}
 		}
 		waiters[0].Close()
+		lingered()
 		if subs := conn.subscriptions(); len(subs) != 2 || subs[0].closes() != 1 || subs[1].closes() != 0 {
 			t.Errorf("got %d subscriptions, want 2, of which only the first is closed", len(subs))
 		}
 		waiters[1].Close()
+		lingered()
 		for i, c := range claims {
 			if got := b.topics.State(topicOf(b, c)); got != waiting.Idle {
 				t.Errorf("Locker %d: the topic is in state %d after its last waiter, want Idle", i, got)
@@ -147,6 +178,7 @@ func TestOthersAreRemembered(t *testing.T) {
 				t.Errorf("asks after %v (error %v), want %v", time.Since(start), err, want)
 			}
 			w.Close()
+			lingered()
 		}
 	})
 }

@@ -432,16 +432,6 @@ func waitBugs() []bug {
 				}
 			}
 		}},
-		{"asks only whether the name is free", []string{"WaitMissesNothing"}, func(m *mutant) {
-			m.wait = func(ctx context.Context, c driver.Claim, _ driver.Outcome) error {
-				now, err := m.Backend.Try(ctx, driver.Claim{Name: c.Name, Owner: "nobody"}) // without a TTL it keeps nothing
-				if err != nil || now.Granted {
-					return err
-				}
-				_, err = m.Backend.Waiter(c).Wait(ctx, now)
-				return err
-			}
-		}},
 		{"never wakes", []string{"WaitReturnsOnRelease", "WaitMissesNothing"}, func(m *mutant) {
 			m.wait = func(ctx context.Context, _ driver.Claim, _ driver.Outcome) error {
 				<-ctx.Done()

@@ -37,7 +37,7 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 		var since time.Time
 		var ownErr error
 		if w.own != nil { // the own channel comes first, so that its subscription begins now, even if the shared channel ends this Wait
-			others, since, ownErr = w.Topics.retryTime(w.own, own)
+			others, since, _, ownErr = w.Topics.retryTime(w.own, own)
 		}
 		all, mine, done, err := w.ready(shared)
 		if err == nil && !done {
@@ -73,7 +73,7 @@ func (w *Personal) join() *topic {
 // shared channel. If not, `mine` is closed when the owner gets a message, and `all` is closed
 // when messages may have been missed.
 func (w *Personal) ready(ahead uint64) (all, mine <-chan struct{}, done bool, err error) {
-	all, _, err = w.Topics.retryTime(w.shared, ahead)
+	all, _, _, err = w.Topics.retryTime(w.shared, ahead)
 	w.Topics.mu.Lock()
 	defer w.Topics.mu.Unlock()
 	box := w.shared.mail.box(w.Owner)

@@ -54,6 +54,9 @@ func (t *stagger) retryAt() time.Time {
 	return t.lastChange.Add(min(time.Duration(t.others-t.releases)*staggerStep, staggerMax))
 }
 
+// isNext reports whether this client has waited longest of those that listen.
+func (t *stagger) isNext() bool { return t.others > 0 && t.releases >= t.others }
+
 // Granted records that the client has got the lock to which the channel belongs.
 func (ts *Topics) Granted(key Key) {
 	ts.mu.Lock()

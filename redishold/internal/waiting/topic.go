@@ -15,6 +15,11 @@ import (
 const (
 	// SubscribeLimit is the maximal time of one attempt to subscribe.
 	SubscribeLimit = 5 * time.Second
+	// lingerFor is how long a topic of a client stays subscribed after its last waiter has left. A
+	// process that takes a lock again and again then counts all releases of the others, and needs
+	// no new subscription for each of its turns. The time is short: as long as the topic lasts,
+	// the others take this client for one that waits.
+	lingerFor = 10 * time.Millisecond
 	// resubscribeAfter is the time between a failed attempt to subscribe and the next attempt.
 	resubscribeAfter = time.Second
 )
@@ -56,6 +61,7 @@ type Subscription interface {
 type topic struct {
 	key     Key
 	waiters int
+	linger  *time.Timer // ends the topic some time after the last waiter has left; nil until it is needed
 	state   State
 	subs    []Subscription
 	cancel  context.CancelFunc // stops the attempt to subscribe; nil if there is none
@@ -121,12 +127,36 @@ func (ts *Topics) join(key Key) *topic {
 	return t
 }
 
-// leave removes a waiter from a topic. If that was the last waiter of the topic, the
-// subscription ends.
+// leave removes a waiter from a topic. If that was the last waiter of the topic, the topic ends.
 func (ts *Topics) leave(t *topic) {
 	ts.mu.Lock()
 	t.waiters--
-	if t.waiters > 0 {
+	ts.mu.Unlock()
+	ts.end(t)
+}
+
+// leaveLater removes a waiter from a topic of a client. If that was the last waiter of a Live topic,
+// the topic ends after the time lingerFor, unless another waiter comes.
+func (ts *Topics) leaveLater(t *topic) {
+	ts.mu.Lock()
+	if t.state != Live {
+		ts.mu.Unlock()
+		ts.leave(t)
+		return
+	}
+	defer ts.mu.Unlock()
+	t.waiters--
+	if t.linger == nil {
+		t.linger = time.AfterFunc(lingerFor, func() { ts.end(t) })
+	} else {
+		t.linger.Reset(lingerFor)
+	}
+}
+
+// end ends a topic and its subscription, unless the topic has waiters.
+func (ts *Topics) end(t *topic) {
+	ts.mu.Lock()
+	if t.waiters > 0 || ts.open[t.key] != t {
 		ts.mu.Unlock()
 		return
 	}
@@ -146,20 +176,21 @@ func (ts *Topics) leave(t *topic) {
 // version of the topic at the last Try of the waiter. If the topic has not changed since, `at`
 // is zero. The channel `changed` is closed at the next change; then the caller must call
 // retryTime again. If there is no subscription, retryTime begins to subscribe, or returns the
-// error of an attempt that failed a moment ago.
-func (ts *Topics) retryTime(t *topic, ahead uint64) (changed <-chan struct{}, at time.Time, err error) {
+// error of an attempt that failed a moment ago. The result `turn` is true if no other client waits
+// longer, as far as this client knows.
+func (ts *Topics) retryTime(t *topic, ahead uint64) (changed <-chan struct{}, at time.Time, turn bool, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	switch {
 	case t.state == Live && t.version != ahead && t.version != t.takenVersion:
-		return t.changed, t.retryAt(), nil
+		return t.changed, t.retryAt(), t.isNext(), nil
 	case t.state == Live:
 	case t.state == Idle && time.Now().Before(t.nextAttempt):
-		return nil, time.Time{}, t.err
+		return nil, time.Time{}, false, t.err
 	case t.state == Idle:
 		ts.beginSubscription(t)
 	}
-	return t.changed, time.Time{}, nil
+	return t.changed, time.Time{}, false, nil
 }
 
 // beginSubscription starts an attempt to subscribe. The attempt does not end with the Wait that

@@ -11,7 +11,7 @@ import (
 )
 
 // Waiter waits for messages on one channel. All Waiters with the same Key share a subscription,
-// which ends when the last of these Waiters is closed.
+// which ends when the last of these Waiters is closed, or lingerFor later.
 type Waiter struct {
 	topics *Topics
 	key    Key
@@ -43,7 +43,7 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	}
 	ahead, _ := last.Ahead.(uint64)
 	for {
-		changed, at, err := w.topics.retryTime(w.topic, ahead)
+		changed, at, turn, err := w.topics.retryTime(w.topic, ahead)
 		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
 			return driver.Outcome{}, w.sleeps.wait(ctx, pollMost, last)
 		}
@@ -52,7 +52,7 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 			done, err = waitUntil(ctx, at, changed)
 		}
 		if done || err != nil {
-			return driver.Outcome{}, err
+			return driver.Outcome{Turn: done && turn}, err
 		}
 	}
 }
@@ -81,10 +81,14 @@ func waitUntil(ctx context.Context, at time.Time, changed <-chan struct{}) (bool
 
 // Close removes the waiter from its topic.
 func (w *Waiter) Close() {
-	if w.topic != nil {
+	switch {
+	case w.topic == nil:
+	case w.key.Client == "":
 		w.topics.leave(w.topic)
-		w.topic = nil
+	default:
+		w.topics.leaveLater(w.topic)
 	}
+	w.topic = nil
 }
 
 const (
