@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	maxCached     = 1024 // maximal number of names in each of the two generations
-	longestCached = 256  // maximal number of bytes of a name in the cache
+	maxCached     = 1024      // maximal number of names in each of the two generations
+	maxBytes      = 256 << 10 // maximal number of bytes of these names
+	longestCached = 32 << 10  // maximal number of bytes of a name in the cache
 )
 
 // keysCache has the Keys of the names that were used last, in two generations. When the young
@@ -16,6 +17,7 @@ const (
 type keysCache struct {
 	mu         sync.Mutex
 	young, old map[string]Keys
+	bytes      int // bytes of the names in young
 }
 
 // get returns the Keys of the lock called name, if the cache has them. The caller holds the
@@ -33,13 +35,14 @@ func (c *keysCache) get(name string) (Keys, bool) {
 
 // put adds k to the young generation. The caller holds the mutex.
 func (c *keysCache) put(k Keys) {
-	if len(c.young) >= maxCached {
-		c.old, c.young = c.young, nil
+	if len(c.young) >= maxCached || c.bytes+len(k.Name) > maxBytes {
+		c.old, c.young, c.bytes = c.young, nil, 0
 	}
 	if c.young == nil {
 		c.young = map[string]Keys{}
 	}
 	c.young[k.Name] = k
+	c.bytes += len(k.Name)
 }
 
 // Keys returns the keys of the lock called name.

@@ -31,7 +31,24 @@ func TestKeysCacheIsBounded(t *testing.T) {
 	if _, ok := l.keysCache.get("stock:0"); ok {
 		t.Error("a name that was used once is kept forever")
 	}
-	long := strings.Repeat("x", longestCached+1)
+	for i := range 5 * maxBytes / longestCached {
+		l.Keys(fmt.Sprint(strings.Repeat("x", longestCached-4), i))
+		kept := 0
+		for _, generation := range []map[string]Keys{l.keysCache.young, l.keysCache.old} {
+			for name := range generation {
+				kept += len(name)
+			}
+		}
+		if kept > 2*maxBytes {
+			t.Fatalf("after %d long names: %d bytes are kept, want at most %d", i, kept, 2*maxBytes)
+		}
+	}
+	long := strings.Repeat("x", longestCached-1)
+	l.Keys(long)
+	if _, ok := l.keysCache.get(long); !ok {
+		t.Error("a long name is not kept")
+	}
+	long = strings.Repeat("x", longestCached+1)
 	if got := l.Keys(long); got != l.ComputeKeys(long) {
 		t.Errorf("got %+v", got)
 	}

@@ -3,6 +3,8 @@
 package layout
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,7 +47,7 @@ func (l *Layout) ComputeKeys(name string) Keys {
 	k := l.LockOnly(name)
 	k.Channel = l.releaseChannel(k.Lock)
 	k.Counter = l.counter(k.Lock)
-	k.Tombstones = l.auxiliary(k.Lock, "gone") + ":"
+	k.Tombstones = l.tombstones(k.Lock) + ":"
 	k.NameErr = l.checkName(name, k.Lock)
 	return k
 }
@@ -63,8 +65,30 @@ func (l *Layout) counter(lock string) string {
 	if strings.Contains(l.Prefix, "{") {
 		return l.Prefix + "holdfast:token"
 	}
-	n := l.Slots()[SlotOf(lock)]
-	return l.Prefix + "holdfast:token:{" + strconv.FormatUint(uint64(n), 10) + "}"
+	return l.Prefix + "holdfast:token:{" + l.slotTag(lock) + "}"
+}
+
+// longName is the maximal number of bytes of the key of a lock that is part of the keys of its
+// tombstones. Each attempt to take a lock sends the key of a tombstone.
+const longName = 256
+
+// tombstones returns the prefix of the tombstones of a lock, in the slot of the lock. For a long
+// name the prefix has a digest in place of the name.
+func (l *Layout) tombstones(lock string) string {
+	if len(lock) <= longName {
+		return l.auxiliary(lock, "gone")
+	}
+	sum := sha256.Sum256([]byte(lock))
+	digest := hex.EncodeToString(sum[:16])
+	if strings.Contains(l.Prefix, "{") {
+		return l.Prefix + "holdfast:gone:" + digest
+	}
+	return l.Prefix + "holdfast:gone:{" + l.slotTag(lock) + "}:" + digest
+}
+
+// slotTag returns a number that hashes to the slot of lock.
+func (l *Layout) slotTag(lock string) string {
+	return strconv.FormatUint(uint64(l.Slots()[SlotOf(lock)]), 10)
 }
 
 // Tombstone returns the key of the tombstone of `owner`. The tombstone exists for a while after

@@ -74,7 +74,8 @@ func TestCheckSlots(t *testing.T) {
 // FuzzCheckSlots shows that a lock that is not refused has all its keys
 // in one slot, as the cluster sees it.
 func FuzzCheckSlots(f *testing.F) {
-	for _, name := range []string{"orders", "{t}a", "{a}b{c", "a{}", "}{", "{{a}}", "a}b{c}", ""} {
+	long := strings.Repeat("x", longName)
+	for _, name := range []string{"orders", "{t}a", "{a}b{c", "a{}", "}{", "{{a}}", "a}b{c}", "", long, "{t}" + long, "a{" + long} {
 		f.Add("", name)
 		f.Add("app:", name)
 		f.Add("{app}:", name)
@@ -99,6 +100,32 @@ func FuzzCheckSlots(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A long name is not part of the keys of its tombstones, which are keys of no other name.
+func TestTombstonesOfLongNames(t *testing.T) {
+	long := strings.Repeat("x", longName+1)
+	seen := map[string]string{}
+	for _, prefix := range []string{"", "app:", "{app}:"} {
+		l := New(prefix, "", false)
+		for _, name := range []string{long, "{t}" + long, long + "y", "{" + long + "}", long[:longName-len(prefix)], "orders"} {
+			k := l.Keys(name)
+			key := l.Tombstone(k, "u:1")
+			if SlotOf(key) != SlotOf(k.Lock) {
+				t.Errorf("%q: the tombstone %q is in slot %d, the lock in %d", k.Lock, key, SlotOf(key), SlotOf(k.Lock))
+			}
+			if other := seen[key]; other != "" {
+				t.Errorf("%q and %q have the same tombstones", other, k.Lock)
+			}
+			seen[key] = k.Lock
+			if !l.IsAuxiliary(key) {
+				t.Errorf("%q is the key of a lock", key)
+			}
+			if got, want := strings.Contains(key, name), len(k.Lock) <= longName; got != want {
+				t.Errorf("the tombstone of a name of %d bytes contains the name: %v, want %v", len(name), got, want)
+			}
+		}
+	}
 }
 
 // The timeout keys of readers are bounded, whatever other programs wrote.
