@@ -64,18 +64,16 @@ func fuzzClaim(kind uint8, name string) driver.Claim {
 	return c
 }
 
-// fuzzSlots is the table of slot numbers, which takes too long to build for each
-// input of a fuzzer.
-type fuzzSlots [layout.SlotCount]uint32
+// fuzzSlots has the numbers of slots, which take too long to compute for each input of a
+// fuzzer.
+type fuzzSlots struct{ layout.SlotNumbers }
 
-func slotTable() *fuzzSlots {
-	return (*fuzzSlots)(layout.SlotNumbers())
-}
+func slotTable() *fuzzSlots { return &fuzzSlots{} }
 
-// newBackend is New with that table.
+// newBackend is New with these numbers.
 func (s *fuzzSlots) newBackend(conn Conn, o *Options) *Backend {
 	b := New(conn, o)
-	b.layout.Slots = func() *[layout.SlotCount]uint32 { return (*[layout.SlotCount]uint32)(s) }
+	b.layout.Slots = &s.SlotNumbers
 	return b
 }
 

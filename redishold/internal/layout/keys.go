@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,10 +15,10 @@ import (
 
 // Layout makes keys and channels from names.
 type Layout struct {
-	Prefix       string                    // the prefix of all keys that are made from names
-	Name         string                    // "plain" or "timestamp"; "" for Redisson's layout
-	SharedTokens bool                      // use Redisson's token counters, one for each name
-	Slots        func() *[SlotCount]uint32 // returns the result of SlotNumbers, which is computed once
+	Prefix       string // the prefix of all keys that are made from names
+	Name         string // "plain" or "timestamp"; "" for Redisson's layout
+	SharedTokens bool   // use Redisson's token counters, one for each name
+	Slots        *SlotNumbers
 	keysCache    keysCache
 	AllCommands  func() string // returns the commands that a user needs, as ACL rules
 	lastLease    atomic.Pointer[leaseText]
@@ -27,7 +26,7 @@ type Layout struct {
 
 // New returns Redisson's layout if name is "", otherwise the layout called name.
 func New(prefix, name string, sharedTokens bool) *Layout {
-	return &Layout{Prefix: prefix, Name: name, SharedTokens: sharedTokens, Slots: sync.OnceValue(SlotNumbers)}
+	return &Layout{Prefix: prefix, Name: name, SharedTokens: sharedTokens, Slots: &SlotNumbers{}}
 }
 
 // Keys are the keys and the channel of one lock, all in one hash slot.
@@ -88,7 +87,7 @@ func (l *Layout) tombstones(lock string) string {
 
 // slotTag returns a number that hashes to the slot of lock.
 func (l *Layout) slotTag(lock string) string {
-	return strconv.FormatUint(uint64(l.Slots()[SlotOf(lock)]), 10)
+	return strconv.FormatUint(uint64(l.Slots.Of(SlotOf(lock))), 10)
 }
 
 // Tombstone returns the key of the tombstone of `owner`. The tombstone exists for a while after

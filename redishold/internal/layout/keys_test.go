@@ -31,15 +31,22 @@ func TestSlotOf(t *testing.T) {
 }
 
 func TestSlotNumbersAreTheSmallest(t *testing.T) {
-	numbers := SlotNumbers()
+	var numbers, backwards SlotNumbers
+	all := make([]uint32, SlotCount)
 	for slot := range SlotCount {
-		if got := SlotOf(strconv.FormatUint(uint64(numbers[slot]), 10)); got != slot {
-			t.Fatalf("number %d of slot %d lies in slot %d", numbers[slot], slot, got)
+		all[slot] = numbers.Of(slot)
+		if got := SlotOf(strconv.FormatUint(uint64(all[slot]), 10)); got != slot {
+			t.Fatalf("number %d of slot %d lies in slot %d", all[slot], slot, got)
 		}
 	}
 	for n := range uint32(20000) {
-		if slot := SlotOf(strconv.FormatUint(uint64(n), 10)); numbers[slot] > n {
-			t.Fatalf("slot %d: got %d, want at most %d", slot, numbers[slot], n)
+		if slot := SlotOf(strconv.FormatUint(uint64(n), 10)); all[slot] > n {
+			t.Fatalf("slot %d: got %d, want at most %d", slot, all[slot], n)
+		}
+	}
+	for slot := SlotCount - 1; slot >= 0; slot-- {
+		if got := backwards.Of(slot); got != all[slot] {
+			t.Fatalf("slot %d: got %d if other slots were asked for before, want %d", slot, got, all[slot])
 		}
 	}
 }
@@ -83,7 +90,6 @@ func FuzzCheckSlots(f *testing.F) {
 		f.Add("}", name)
 	}
 	slots := New("", "", false)
-	slots.Slots()
 	f.Fuzz(func(t *testing.T, prefix, name string) {
 		l := slots
 		if prefix != "" {

@@ -3,6 +3,7 @@ package layout
 import (
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // SlotCount is the number of hash slots of a Redis Cluster.
@@ -35,27 +36,35 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// SlotNumbers returns, for every slot, the smallest number whose decimal digits are a key in
-// that slot. A key with that number in braces is in the slot, too. SlotNumbers takes a few
-// milliseconds.
-func SlotNumbers() *[SlotCount]uint32 {
-	var numbers [SlotCount]uint32
-	var found [SlotCount]bool
+// SlotNumbers knows, for every slot, the smallest number whose decimal digits are a key in that
+// slot. A key with that number in braces is in the slot, too. Numbers are computed when they are
+// needed: those of all slots take a few milliseconds, which is a part of each start of the command
+// holdfast. The zero value is ready for use.
+type SlotNumbers struct {
+	mu    sync.Mutex
+	found [SlotCount]uint32 // by slot: the smallest number plus 1; 0 if it is not known yet
+	next  uint32            // all smaller numbers were tried
+	steps [256]uint16       // the CRC of each byte; set when `next` is not 0
+}
+
+// Of returns the smallest number whose decimal digits are a key in the given slot.
+func (s *SlotNumbers) Of(slot int) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == 0 {
+		for i := range s.steps {
+			s.steps[i] = crc16(string([]byte{byte(i)}))
+		}
+	}
 	var digits [10]byte
-	var steps [256]uint16 // the CRC of each byte; with this table the loop is fast enough to run at each start of the command holdfast
-	for i := range steps {
-		steps[i] = crc16(string([]byte{byte(i)}))
-	}
-	for n, missing := uint32(0), SlotCount; missing > 0; n++ {
+	for ; s.found[slot] == 0; s.next++ {
 		var crc uint16
-		for _, d := range strconv.AppendUint(digits[:0], uint64(n), 10) {
-			crc = crc<<8 ^ steps[byte(crc>>8)^d]
+		for _, d := range strconv.AppendUint(digits[:0], uint64(s.next), 10) {
+			crc = crc<<8 ^ s.steps[byte(crc>>8)^d]
 		}
-		slot := crc % SlotCount
-		if !found[slot] {
-			found[slot], numbers[slot] = true, n
-			missing--
+		if other := crc % SlotCount; s.found[other] == 0 {
+			s.found[other] = s.next + 1
 		}
 	}
-	return &numbers
+	return s.found[slot] - 1
 }

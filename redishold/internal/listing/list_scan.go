@@ -92,7 +92,7 @@ func (sc *scanner) masters(ctx context.Context) ([]string, error) {
 		if slot < 0 || slot >= layout.SlotCount {
 			return nil, wire.BadReply("list_masters", value)
 		}
-		number := strconv.FormatUint(uint64(sc.Layout.Slots()[slot]), 10)
+		number := strconv.FormatUint(uint64(sc.Layout.Slots.Of(int(slot))), 10)
 		routes = append(routes, sc.Layout.Prefix+"holdfast:list:{"+number+"}")
 	}
 	if !r.Done() || len(routes) == 0 {
