@@ -42,17 +42,18 @@ const (
 const curvesSVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {{.Width}} {{.Height}}" font-family="sans-serif" font-size="11">
 <rect width="100%" height="100%" fill="#fff"/>
 {{range .Panels}}<g transform="translate({{.X}} {{.Y}})"><text y="18" x="8" font-weight="bold">{{html .Title}}</text>
-{{range .Across}}<path d="M60 {{.At}}H390" stroke="#ddd"/><text x="54" y="{{.At}}" dy="4" text-anchor="end" fill="#555">{{.Text}}</text>
-{{end}}{{range .Down}}<path d="M{{.At}} 30V200" stroke="#eee"/><text x="{{.At}}" y="214" text-anchor="middle" fill="#555">{{.Text}}</text>
+{{range .Across}}<path d="M{{$.Left}} {{.At}}H{{$.Right}}" stroke="#ddd"/><text x="{{$.Left}}" y="{{.At}}" dx="-6" dy="4" text-anchor="end" fill="#555">{{.Text}}</text>
+{{end}}{{range .Down}}<path d="M{{.At}} {{$.Top}}V{{$.Bottom}}" stroke="#eee"/><text x="{{.At}}" y="{{$.Bottom}}" dy="14" text-anchor="middle" fill="#555">{{.Text}}</text>
 {{end}}{{range .Curves}}<polyline points="{{.Points}}" fill="none" stroke="{{.Colour}}" stroke-width="{{.Stroke}}"/>` +
-	`<text x="394" y="{{.LabelY}}" dy="4" fill="{{.Colour}}">{{html .Name}}</text>
+	`<text x="{{$.Right}}" y="{{.LabelY}}" dx="4" dy="4" fill="{{.Colour}}">{{html .Name}}</text>
 {{end}}</g>
 {{end}}</svg>
 `
 
 type curvesPlot struct {
-	Width, Height int
-	Panels        []curvesPanel
+	Width, Height            int
+	Left, Right, Top, Bottom int // of the plot in each panel
+	Panels                   []curvesPanel
 }
 
 type curvesPanel struct {
@@ -80,7 +81,10 @@ type point struct{ n, value float64 }
 // Curves writes a plot of the works of work.Scale: a picture for each panel, with a curve for each
 // peer, both scales logarithmic. Panels of which nothing was measured are left out.
 func Curves(w io.Writer, groups []*Group) error {
-	plot := curvesPlot{Width: 2 * panelWidth}
+	plot := curvesPlot{
+		Width: 2 * panelWidth,
+		Left:  plotLeft, Right: plotLeft + plotWidth, Top: plotTop, Bottom: plotTop + plotHeight,
+	}
 	for _, p := range panels() {
 		if drawn, ok := p.draw(groups); ok {
 			n := len(plot.Panels)
