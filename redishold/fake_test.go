@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -20,6 +19,7 @@ const (
 	repeatedMessage = "00"
 	staggerStep     = time.Millisecond
 	staggerMax      = 20 * time.Millisecond
+	briefHold       = staggerStep
 	lingerFor       = 10 * time.Millisecond
 	rememberFor     = time.Second
 	pollFirst       = time.Millisecond
@@ -274,10 +274,4 @@ func busyReply() any {
 // topicOf returns the Key of the topic of c.
 func topicOf(b *Backend, c driver.Claim) waiting.Key {
 	return waiting.Key{Channel: b.forms.of(c).Channel(b.layout.Keys(c.Name), c), Client: c.Client}
-}
-
-// lingered returns when a topic has ended whose last waiter has left. It is for fake time.
-func lingered() {
-	time.Sleep(lingerFor)
-	synctest.Wait()
 }

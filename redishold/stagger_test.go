@@ -81,16 +81,25 @@ func TestStagger(t *testing.T) {
 }
 
 // A client that takes the lock again and again counts the releases of the others also while it has
-// no Waiter, and then knows its turn at once.
+// no Waiter, and then knows its turn at once. One that comes back for the first time does not listen
+// meanwhile.
 func TestTurnAfterAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: replying("acquire", busyReply())}
-		b, w, hear := listening(t, conn)
+		b, first, _ := listening(t, conn)
+		first.Close()
+		if n := conn.subscriptions()[0].closes(); n != 1 {
+			t.Fatalf("the first subscription was closed %d times, want once", n)
+		}
+		time.Sleep(lingerFor / 2)
+		w := b.Waiter(testClaim("orders"))
+		wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "before its subscription")
+		second := conn.subscriptions()[1]
 		topic := topicOf(b, testClaim("orders"))
 		b.topics.Granted(topic)
 		b.topics.SetOthers(topic, 2)
 		w.Close()
-		hear("0") // of this client
+		second.notify(Notice{Payload: "0"}) // of this client
 		for i, want := range []bool{false, false, true} {
 			again := b.Waiter(testClaim("orders"))
 			start := time.Now()
@@ -99,14 +108,74 @@ func TestTurnAfterAMoment(t *testing.T) {
 				t.Errorf("after %d releases of others: got %+v after %v (error %v), want a turn: %v", i, out, took, err, want)
 			}
 			again.Close()
-			hear(takenMessage)
-			hear("0") // of another client
+			second.notify(Notice{Payload: takenMessage})
+			second.notify(Notice{Payload: "0"}) // of another client
 		}
-		if n := len(conn.subscriptions()); n != 1 {
-			t.Errorf("got %d subscriptions, want one for all", n)
+		if n := len(conn.subscriptions()); n != 2 || second.closes() != 0 {
+			t.Errorf("got %d subscriptions, want 2 of which the second lasts", n)
 		}
-		lingered()
+		time.Sleep(lingerFor)
+		synctest.Wait()
+		if n := second.closes(); n != 1 {
+			t.Errorf("closed %d times after %v, want once", n, lingerFor)
+		}
+		time.Sleep(rememberFor)
+		last := b.Waiter(testClaim("orders"))
+		wantReturned(t, begin(t.Context(), last, driver.Outcome{}), "before its subscription")
+		last.Close()
+		if n := conn.subscriptions()[2].closes(); n != 1 {
+			t.Errorf("the subscription of a client that stayed away was closed %d times, want once", n)
+		}
 	})
+}
+
+// A client whose last hold was brief does not publish that it has the lock, also if it has not
+// listened in between. After a longer hold it does.
+func TestBriefHoldIsNotAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: func(call Call) Result {
+			if call.Script.Name() == "release" {
+				return Result{Value: int64(1 + 2)}
+			}
+			return replying("acquire", int64(7))(call)
+		}}
+		b := New(conn, nil)
+		claim := testClaim("orders")
+		for i, turn := range []struct {
+			hold      time.Duration
+			announced bool // the grant of this turn
+		}{{0, true}, {briefHold, false}, {briefHold - 1, true}, {time.Minute, false}, {0, true}} {
+			w := b.Waiter(claim)
+			if err := <-begin(t.Context(), w, driver.Outcome{}); err != nil { // subscribed, and perhaps its turn
+				t.Fatal(err)
+			}
+			if _, err := b.Try(t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(argsOfLast(t, conn, "acquire")) > 4; got != turn.announced {
+				t.Errorf("turn %d: announced %v, want %v", i, got, turn.announced)
+			}
+			w.Close()
+			time.Sleep(turn.hold)
+			if _, err := b.StartRelease(t.Context(), claim)(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// argsOfLast returns the arguments of the last call of a script.
+func argsOfLast(t *testing.T, conn *fakeConn, script string) []string {
+	t.Helper()
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	for _, calls := range slices.Backward(conn.sent) {
+		if calls[0].Script.Name() == script {
+			return calls[0].Args
+		}
+	}
+	t.Fatalf("%s was not called", script)
+	return nil
 }
 
 // Two Lockers of one Backend wait as those of two processes do: each counts the releases since its
@@ -133,12 +202,10 @@ func TestTwoLockersStagger(t *testing.T) {
 			}
 		}
 		waiters[0].Close()
-		lingered()
 		if subs := conn.subscriptions(); len(subs) != 2 || subs[0].closes() != 1 || subs[1].closes() != 0 {
 			t.Errorf("got %d subscriptions, want 2, of which only the first is closed", len(subs))
 		}
 		waiters[1].Close()
-		lingered()
 		for i, c := range claims {
 			if got := b.topics.State(topicOf(b, c)); got != waiting.Idle {
 				t.Errorf("Locker %d: the topic is in state %d after its last waiter, want Idle", i, got)
@@ -178,7 +245,6 @@ func TestOthersAreRemembered(t *testing.T) {
 				t.Errorf("asks after %v (error %v), want %v", time.Since(start), err, want)
 			}
 			w.Close()
-			lingered()
 		}
 	})
 }
@@ -213,18 +279,9 @@ func TestTakenIsPublished(t *testing.T) {
 					wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "before any subscription")
 				}
 				busyTry(t, b)
-				conn.mu.Lock()
-				defer conn.mu.Unlock()
-				for _, calls := range slices.Backward(conn.sent) {
-					if calls[0].Script.Name() != "acquire" {
-						continue
-					}
-					if got := calls[0].Args[4:]; !slices.Equal(got, c.want) {
-						t.Errorf("got %q, want %q", got, c.want)
-					}
-					return
+				if got := argsOfLast(t, conn, "acquire")[4:]; !slices.Equal(got, c.want) {
+					t.Errorf("got %q, want %q", got, c.want)
 				}
-				t.Fatal("nothing was asked for")
 			})
 		})
 	}

@@ -65,7 +65,7 @@ func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Clai
 	r.topic = waiting.Key{}
 	if f.ReachesAll() && b.topics.Poll == 0 && !b.cannotListen.Load() {
 		r.topic, r.staggered = waiting.Key{Channel: f.Channel(r.keys, c), Client: c.Client}, b.staggers(f)
-		r.state, r.listeners = b.topics.State(r.topic), b.listeners(info, r.topic.Channel)
+		r.state, r.listeners = b.topics.Releasing(r.topic), b.listeners(info, r.topic.Channel)
 	}
 	publish := b.publishWith(info)
 	if c.Quiet {

@@ -108,7 +108,8 @@ func (b *Backend) acquire(t *try, buf kinds.Buffers) wire.Call {
 // clients know that the lock is taken. A grant is published only on the channel on which these
 // clients count releases, because messages on two channels may overtake each other.
 func (b *Backend) announces(t *try) bool {
-	return t.ahead != 0 && !t.claim.Quiet && b.forms.of(t.claim) == b.forms.exclusive
+	return t.ahead != 0 && !t.claim.Quiet && b.forms.of(t.claim) == b.forms.exclusive &&
+		b.topics.Announces(waiting.Key{Channel: t.keys.Channel, Client: t.claim.Client})
 }
 
 // staggers reports whether clients that wait for a lock of the form stagger their tries. In the

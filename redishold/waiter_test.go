@@ -125,10 +125,6 @@ func TestWaitIsSharedAndEndsWithTheLast(t *testing.T) {
 			t.Fatal("closed while a waiter was left")
 		}
 		second.Close()
-		if subs[0].closes() != 0 {
-			t.Fatal("closed at once: the next waiter may come soon")
-		}
-		lingered()
 		if subs[0].closes() != 1 {
 			t.Fatalf("closed %d times, want once", subs[0].closes())
 		}
@@ -259,7 +255,6 @@ func TestClusterListensOnBothChannels(t *testing.T) {
 			wantReturned(t, waiting, "after a message")
 		}
 		w.Close()
-		lingered()
 		if subs[0].closes() != 1 || subs[1].closes() != 1 {
 			t.Fatal("not all subscriptions were closed")
 		}
@@ -285,7 +280,7 @@ func TestClusterWithOneChannelMissing(t *testing.T) {
 			w := b.Waiter(testClaim("orders"))
 			wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "with the classic channel alone")
 			w.Close()
-			lingered()
+			time.Sleep(lingerFor) // a client that comes back sooner keeps its subscription
 		}
 
 		fail = errors.New("reset")

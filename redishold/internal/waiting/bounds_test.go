@@ -14,18 +14,18 @@ func TestOthersAreBounded(t *testing.T) {
 		for i := range 3 * maxRemembered {
 			ts.SetOthers(Key{Channel: strconv.Itoa(i)}, 1)
 		}
-		if got := len(ts.others); got > maxRemembered {
+		if got := len(ts.closed); got > maxRemembered {
 			t.Errorf("%d names are remembered, want at most %d", got, maxRemembered)
 		}
 		last := Key{Channel: strconv.Itoa(3*maxRemembered - 1)}
-		ts.SetOthers(last, 0)
-		if _, known := ts.others[last]; known {
-			t.Error("a name that nobody waits for is remembered")
-		}
 		ts.SetOthers(last, 1)
 		time.Sleep(rememberFor + 1)
-		if got := ts.remembered(last); got != 0 {
+		if got := ts.join(last).others; got != 0 {
 			t.Errorf("after %v %d others are remembered", rememberFor, got)
+		}
+		ts.SetOthers(Key{Channel: "alone"}, 0)
+		if _, known := ts.closed[Key{Channel: "alone"}]; known {
+			t.Error("a name that nobody waits for is remembered")
 		}
 	})
 }

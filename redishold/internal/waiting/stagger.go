@@ -29,10 +29,14 @@ const (
 	// staggerMax is the maximal time by which a client delays its try.
 	staggerMax = 20 * time.Millisecond
 
-	// maxRemembered is the maximal number of keys without a topic for which the number of other
-	// listeners is kept.
+	// briefHold is the limit for brief holds. A client that waits tries after staggerStep, unless
+	// it is its turn.
+	briefHold = staggerStep
+
+	// maxRemembered is the maximal number of keys without a topic about which something is
+	// remembered.
 	maxRemembered = 1024
-	// rememberFor is how long such a number is used.
+	// rememberFor is how long a remembered number of other listeners is used.
 	rememberFor = time.Second
 )
 
@@ -44,7 +48,27 @@ type stagger struct {
 	lastChange   time.Time // when the topic got its current version
 	lastRelease  time.Time // when the message of the latest release came; a repeatedMessage does not count
 	takenVersion uint64    // the version of the topic when the latest takenMessage came
+	habits
 }
+
+// habits is how a client uses a lock. It outlasts the topic.
+type habits struct {
+	granted time.Time // when the client got the lock for which it had waited; zero if it does not hold the lock
+	brief   bool      // the last such hold was shorter than briefHold
+	left    time.Time // when the last waiter left the topic
+}
+
+// released records that the client begins to release the lock.
+func (h *habits) released() {
+	if !h.granted.IsZero() {
+		h.brief = time.Since(h.granted) < briefHold
+		h.granted = time.Time{}
+	}
+}
+
+// returns reports whether the client waits again soon after its last waiter has left. Then
+// its topic stays for the time lingerFor.
+func (h *habits) returns() bool { return !h.left.IsZero() && time.Since(h.left) < lingerFor }
 
 // retryAt returns when this client should try, after the latest change of the topic.
 func (t *stagger) retryAt() time.Time {
@@ -63,7 +87,33 @@ func (ts *Topics) Granted(key Key) {
 	defer ts.mu.Unlock()
 	if t := ts.open[key]; t != nil {
 		t.releases = -1 // this client will receive its own release, too
+		t.granted = time.Now()
 	}
+}
+
+// Releasing records that the client begins to release the lock to which the channel belongs. It
+// returns the current state of the topic.
+func (ts *Topics) Releasing(key Key) State {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.open[key]; t != nil {
+		t.released()
+		return t.state
+	}
+	if r, ok := ts.closed[key]; ok {
+		r.released()
+		ts.closed[key] = r
+	}
+	return Idle
+}
+
+// Announces reports whether the client tells the others that it has got the lock to which the
+// channel belongs. It does not if its last hold of that lock was brief.
+func (ts *Topics) Announces(key Key) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.open[key]
+	return t != nil && !t.brief
 }
 
 // SetOthers records how many other clients have received the message of a release on the
@@ -71,43 +121,43 @@ func (ts *Topics) Granted(key Key) {
 func (ts *Topics) SetOthers(key Key, others int) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	others = max(others, 0)
 	if t := ts.open[key]; t != nil {
-		t.others = max(others, 0)
-	} else {
-		ts.remember(key, max(others, 0))
-	}
-}
-
-// remember keeps the number of other clients that listen on a channel on which this client does
-// not listen, because this client may listen again soon. The caller holds the mutex.
-func (ts *Topics) remember(key Key, others int) {
-	if others == 0 {
-		delete(ts.others, key)
+		t.others = others
 		return
 	}
-	if len(ts.others) >= maxRemembered {
-		clear(ts.others)
+	r, ok := ts.closed[key]
+	if ok || others > 0 {
+		r.others, r.until = others, time.Now().Add(rememberFor)
+		ts.remember(key, r)
 	}
-	if ts.others == nil {
-		ts.others = map[Key]listeners{}
-	}
-	ts.others[key] = listeners{others, time.Now().Add(rememberFor)}
 }
 
-// listeners is the number of other clients that listened on a channel, and until when that
-// number is used.
-type listeners struct {
-	others int
-	until  time.Time
+// remembered is what a client remembers about a channel on which it does not listen, because it
+// may listen again soon.
+type remembered struct {
+	others int       // how many other clients listened
+	until  time.Time // until when that number is used
+	habits
 }
 
-// remembered returns the number of other clients that listen on a channel on which this client
-// begins to listen, or 0 if the number is unknown. The caller holds the mutex.
-func (ts *Topics) remembered(key Key) int {
-	l := ts.others[key]
-	delete(ts.others, key)
-	if time.Now().After(l.until) {
-		return 0
+// remember keeps r for a channel on which the client does not listen. The caller holds the mutex.
+func (ts *Topics) remember(key Key, r remembered) {
+	if len(ts.closed) >= maxRemembered {
+		clear(ts.closed)
 	}
-	return l.others
+	if ts.closed == nil {
+		ts.closed = map[Key]remembered{}
+	}
+	ts.closed[key] = r
+}
+
+// recall gives a new topic what the client remembers about the channel. The caller holds the mutex.
+func (ts *Topics) recall(t *topic) {
+	r := ts.closed[t.key]
+	delete(ts.closed, t.key)
+	t.habits = r.habits
+	if time.Now().Before(r.until) {
+		t.others = r.others
+	}
 }

@@ -15,10 +15,11 @@ import (
 const (
 	// SubscribeLimit is the maximal time of one attempt to subscribe.
 	SubscribeLimit = 5 * time.Second
-	// lingerFor is how long a topic of a client stays subscribed after its last waiter has left. A
-	// process that takes a lock again and again then counts all releases of the others, and needs
-	// no new subscription for each of its turns. The time is short: as long as the topic lasts,
-	// the others take this client for one that waits.
+	// lingerFor is how long a topic of a client stays subscribed after its last waiter has left, if
+	// the client came back within that time before. A process that takes a lock again and again
+	// then counts all releases of the others, and needs no new subscription for each of its turns.
+	// The time is short: as long as the topic lasts, the others take this client for one that
+	// waits, and it receives their messages.
 	lingerFor = 10 * time.Millisecond
 	// resubscribeAfter is the time between a failed attempt to subscribe and the next attempt.
 	resubscribeAfter = time.Second
@@ -48,7 +49,7 @@ type Topics struct {
 	last uint64         // the largest version so far; each version is used once
 	open map[Key]*topic // nil before the first waiter
 
-	others map[Key]listeners // the numbers of other listeners, for keys without a topic
+	closed map[Key]remembered // what is remembered about keys without a topic
 }
 
 // Subscription is a running subscription.
@@ -61,7 +62,8 @@ type Subscription interface {
 type topic struct {
 	key     Key
 	waiters int
-	linger  *time.Timer // ends the topic some time after the last waiter has left; nil until it is needed
+	lingers bool        // the topic stays for a while after its last waiter has left
+	linger  *time.Timer // ends the topic then; nil until it is needed
 	state   State
 	subs    []Subscription
 	cancel  context.CancelFunc // stops the attempt to subscribe; nil if there is none
@@ -117,7 +119,8 @@ func (ts *Topics) join(key Key) *topic {
 	t := ts.open[key]
 	if t == nil {
 		t = &topic{key: key, changed: make(chan struct{})}
-		t.others = ts.remembered(key)
+		ts.recall(t)
+		t.lingers = t.returns()
 		if ts.open == nil {
 			ts.open = map[Key]*topic{}
 		}
@@ -135,11 +138,12 @@ func (ts *Topics) leave(t *topic) {
 	ts.end(t)
 }
 
-// leaveLater removes a waiter from a topic of a client. If that was the last waiter of a Live topic,
-// the topic ends after the time lingerFor, unless another waiter comes.
+// leaveLater removes a waiter from a topic of a client. If that was the last waiter of a Live topic
+// that lingers, the topic ends after the time lingerFor, unless another waiter comes.
 func (ts *Topics) leaveLater(t *topic) {
 	ts.mu.Lock()
-	if t.state != Live {
+	t.left = time.Now()
+	if t.state != Live || !t.lingers {
 		ts.mu.Unlock()
 		ts.leave(t)
 		return
@@ -161,7 +165,9 @@ func (ts *Topics) end(t *topic) {
 		return
 	}
 	delete(ts.open, t.key)
-	ts.remember(t.key, t.others)
+	if t.key.Client != "" {
+		ts.remember(t.key, remembered{t.others, time.Now().Add(rememberFor), t.habits})
+	}
 	subs, cancel := t.subs, t.cancel
 	t.subs = nil
 	ts.mu.Unlock()
