@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-var _ adapter.Inliner = (*library)(nil)
+var _ adapter.Interruptible = (*library)(nil)
 
 // freshFor is how long a connection may be idle before a call in the goroutine of its caller. A
 // connection that was idle for longer may be dead, and the call over it would be lost.
@@ -46,7 +46,14 @@ func (l *library) PlanInline(inFlight int) adapter.InlinePlan {
 		return adapter.NotInline
 	case inFlight == 0 && l.inline.sync && l.poolIsFresh():
 		return adapter.OverOwn
-	case l.shared.fresh() && !l.shared.silent():
+	}
+	return l.PlanInterruptible()
+}
+
+// PlanInterruptible implements adapter.Interruptible. While a call waits for its reply in the
+// pipeline of the shared connection, rueidis returns as soon as the context ends.
+func (l *library) PlanInterruptible() adapter.InlinePlan {
+	if l.inline != nil && l.shared.fresh() && !l.shared.silent() {
 		return adapter.OverShared
 	}
 	return adapter.NotInline

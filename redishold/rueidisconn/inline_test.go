@@ -53,6 +53,9 @@ func TestPlanInline(t *testing.T) {
 				if alone != tt.alone || beside != tt.beside {
 					t.Errorf("got %v alone and %v beside another call, want %v and %v", alone, beside, tt.alone, tt.beside)
 				}
+				if got := l.PlanInterruptible(); got != tt.beside { // the connection of the pool does not end with its caller
+					t.Errorf("got %v for a caller that may give up, want %v", got, tt.beside)
+				}
 			})
 		})
 	}

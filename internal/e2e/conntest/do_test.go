@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -271,6 +272,12 @@ var endings = map[string]struct {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		time.AfterFunc(100*time.Millisecond, cancel)
 		return ctx, cancel
+	}, context.Canceled},
+	"cancel, with the context of a try": {func() (context.Context, context.CancelFunc) {
+		parent, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		ctx := deadline.New(parent, time.Now().Add(time.Minute))
+		return ctx, func() { ctx.End(); cancel() }
 	}, context.Canceled},
 }
 

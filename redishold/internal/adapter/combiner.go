@@ -40,12 +40,13 @@ const (
 // caller can stop waiting when its own context ends. A pipeline without a reply delays the next
 // pipeline only if the client library delays it.
 type Combiner struct {
-	sender   Sender
-	inliner  Inliner   // the field `sender`, or nil if that Sender is no Inliner
-	lead     func()    // the method `run`, stored so that starting a leader does not allocate
-	wake     func()    // the method `ring`, stored so that setting the alarm does not allocate
-	requests sync.Pool // of *request
-	batches  sync.Pool // of *batch
+	sender        Sender
+	inliner       Inliner       // the field `sender`, or nil if that Sender is no Inliner
+	interruptible Interruptible // the field `sender`, or nil if that Sender is not Interruptible
+	lead          func()        // the method `run`, stored so that starting a leader does not allocate
+	wake          func()        // the method `ring`, stored so that setting the alarm does not allocate
+	requests      sync.Pool     // of *request
+	batches       sync.Pool     // of *batch
 
 	// failed gets the Results of calls before their callers get them, if one of them has an
 	// error, in the goroutine that waits for the Result. It may add text to the errors, and may
@@ -65,6 +66,7 @@ type Combiner struct {
 func NewCombiner(s Sender) *Combiner {
 	c := &Combiner{sender: s}
 	c.inliner, _ = s.(Inliner)
+	c.interruptible, _ = s.(Interruptible)
 	c.lead, c.wake = c.run, c.ring
 	c.requests.New = func() any {
 		r := &request{combiner: c, done: make(chan struct{}, 1)}

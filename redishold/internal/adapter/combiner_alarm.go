@@ -60,15 +60,15 @@ func (c *Combiner) lastBatch() uint64 {
 	return c.batchCount
 }
 
-// giveUp ends the calls that have no reply yet and are in a batch whose number is n or lower.
-// These calls may have gone to a server that was replaced.
-func (c *Combiner) giveUp(n uint64) {
+// giveUp ends the calls that have no reply yet and are in a batch whose number is from `first` to
+// `last`. The parameter `end` is the error of these calls.
+func (c *Combiner) giveUp(first, last uint64, end error) {
 	var given []*request
 	c.mu.Lock()
 	for _, p := range c.sent {
 		for _, r := range p.requests {
-			if p.number <= n && !r.decided {
-				r.giveUp(errDeposed)
+			if first <= p.number && p.number <= last && !r.decided {
+				r.giveUp(end)
 				given = append(given, r)
 			}
 		}

@@ -26,6 +26,16 @@ type Inliner interface {
 	RunInline(ctx context.Context, plan InlinePlan, call *redishold.Call) redishold.Result
 }
 
+// Interruptible is an Inliner that can also run a call whose caller may give up at any time.
+type Interruptible interface {
+	Inliner
+
+	// PlanInterruptible is PlanInline for such a call. It returns OverShared or NotInline. With
+	// OverShared, RunInline returns as soon as its ctx ends, whatever the server does. The
+	// Combiner's mutex is held.
+	PlanInterruptible() InlinePlan
+}
+
 // InlinePlan is how an Inliner runs a call in the goroutine that makes the call.
 type InlinePlan uint8
 
@@ -51,19 +61,26 @@ func (t timedContext) Deadline() (time.Time, bool) {
 	return t.at, true
 }
 
-// inline runs a call in the goroutine of its caller, if the Sender can do that now, and if
-// nothing but a deadline can end the context of the call. A caller that may give up at any time
-// must not wait for a library that does not return. If inline has not run the call, `done` is
-// false.
+// inline runs a call in the goroutine of its caller, if the Sender can do that now. A caller that
+// may give up at any time must not wait for a library that does not return. So the call of such a
+// caller runs only if the Sender is Interruptible. If inline has not run the call, `done` is false.
 func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result redishold.Result, done bool) {
 	d, ok := ctx.(*deadline.Context)
-	if c.inliner == nil || !ok || d.Parent().Done() != nil {
+	if c.inliner == nil || !ok {
+		return result, false
+	}
+	mayGiveUp := d.Parent().Done() != nil
+	if mayGiveUp && (c.interruptible == nil || d.Parent().Err() != nil) {
 		return result, false
 	}
 	at, _ := d.Deadline()
 	c.mu.Lock()
 	plan := NotInline
-	if !c.collecting && c.inFlight < c.few() {
+	switch {
+	case c.collecting || c.inFlight >= c.few():
+	case mayGiveUp:
+		plan = c.interruptible.PlanInterruptible()
+	default:
 		plan = c.inliner.PlanInline(c.inFlight)
 	}
 	if plan == NotInline {
@@ -81,8 +98,13 @@ func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result red
 	p.requests = append(p.requests, r)
 	p.enter()
 	c.alarm.set(at, c.wake)
+	number := p.number
 	c.mu.Unlock()
 	defer c.dismiss(p)
+	if mayGiveUp {
+		// The number, and not r, says which call that is: r is used again when its caller has the outcome.
+		defer context.AfterFunc(d.Parent(), func() { c.giveUp(number, number, endOf(ctx)) })()
+	}
 	var end context.Context = p.context
 	if plan == OverOwn {
 		end = timedContext{p.context}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -59,6 +60,11 @@ func within(d time.Duration) context.Context {
 	return deadline.New(context.Background(), time.Now().Add(d))
 }
 
+// interruptibleSender is an inlineSender that is also Interruptible.
+type interruptibleSender struct{ inlineSender }
+
+func (f *interruptibleSender) PlanInterruptible() InlinePlan { return f.PlanInline(1) }
+
 // A call that only its deadline can end runs in the goroutine of its caller, while few calls
 // are in flight.
 func TestInline(t *testing.T) {
@@ -94,6 +100,93 @@ func TestInline(t *testing.T) {
 			c.mu.Unlock()
 		})
 	}
+}
+
+// A call whose caller may give up runs in the goroutine of its caller if the library returns as
+// soon as the caller gives up.
+func TestInlineOfACallerThatMayGiveUp(t *testing.T) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	cancellable, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, tt := range []struct {
+		name    string
+		parent  context.Context
+		refuses bool
+		others  int // calls in flight
+		want    []string
+	}{
+		{"alone", cancellable, false, 0, []string{"k"}},
+		{"beside few", cancellable, false, few - 1, []string{"k"}},
+		{"beside many", cancellable, false, few, nil},
+		{"the library cannot", cancellable, true, 0, nil},
+		{"has given up", ended, false, 0, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := &interruptibleSender{inlineSender{refuses: tt.refuses}}
+			c := NewCombiner(f)
+			c.inFlight = tt.others
+			c.DoOne(deadline.New(tt.parent, time.Now().Add(time.Hour)), callFor("k"))
+			if !slices.Equal(f.calls, tt.want) {
+				t.Errorf("ran %q in the goroutine of the caller, want %q", f.calls, tt.want)
+			}
+		})
+	}
+}
+
+// A caller that gives up returns at once, and calls of others go on: those in flight, and the next.
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		hang := func(ctx context.Context, call *redishold.Call) redishold.Result {
+			select {
+			case <-ctx.Done():
+				return redishold.Result{Err: ctx.Err()}
+			case <-release:
+				return redishold.Result{Value: firstKey(call)}
+			}
+		}
+		f := &interruptibleSender{}
+		f.plan = map[string]func(context.Context, *redishold.Call) redishold.Result{"a": hang, "b": hang, "c": hang}
+		c := NewCombiner(f)
+		results := map[string]redishold.Result{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		cancels := map[string]context.CancelFunc{}
+		for _, key := range []string{"a", "b", "c"} {
+			parent, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			cancels[key] = cancel
+			wg.Go(func() {
+				r := c.DoOne(deadline.New(parent, time.Now().Add(time.Hour)), callFor(key))
+				mu.Lock()
+				results[key] = r
+				mu.Unlock()
+			})
+			synctest.Wait()
+		}
+		cancels["b"]()
+		synctest.Wait()
+		mu.Lock()
+		if r, returned := results["b"]; !returned || !errors.Is(r.Err, context.Canceled) || errors.Is(r.Err, driver.ErrNotExecuted) {
+			t.Errorf("the caller that gave up: returned %v with error %v, want context.Canceled, and not that nothing was sent", returned, r.Err)
+		}
+		if len(results) != 1 {
+			t.Errorf("%d callers have returned, want one", len(results))
+		}
+		mu.Unlock()
+		close(release)
+		wg.Wait()
+		for _, key := range []string{"a", "c"} {
+			if r := results[key]; r.Value != key || r.Err != nil {
+				t.Errorf("%s: got %v and error %v, want its answer", key, r.Value, r.Err)
+			}
+			cancels[key]() // after the answer
+		}
+		if r := c.DoOne(within(time.Hour), callFor("d")); r.Value != "d" || c.inFlight != 0 {
+			t.Errorf("the next call: got %v and error %v, and %d calls in flight", r.Value, r.Err, c.inFlight)
+		}
+	})
 }
 
 // A script that the server does not know is sent again, with its source.

@@ -51,6 +51,6 @@ func (s *servers) refresh() (changed, last bool) {
 	}
 	s.master = master
 	batch := s.combiner.lastBatch()
-	time.AfterFunc(redirectGrace, func() { s.combiner.giveUp(batch) })
+	time.AfterFunc(redirectGrace, func() { s.combiner.giveUp(0, batch, errDeposed) })
 	return true, false
 }
