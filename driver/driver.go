@@ -19,8 +19,9 @@
 //     from the start of the call. The caller keeps the deadline, on its monotonic clock.
 //  4. A call returns soon after its context ends, even if the client library ignores
 //     contexts. A store never repeats a write itself.
-//  5. Wait never misses a change: if the state has changed since the given Outcome, it
-//     returns. A broken or restored connection counts as a change.
+//  5. Wait never misses a release: if the name may have become free since the given
+//     Outcome, and is not known to have a holder again, it returns. A broken or restored
+//     connection counts as a release.
 //  6. Different names are different in the store, also if they differ only in case.
 //  7. The core does not call a store for features that Info.Caps does not declare. The
 //     core returns errors.ErrUnsupported then.
