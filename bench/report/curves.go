@@ -34,7 +34,7 @@ func panels() []panel {
 
 // Sizes in pixels.
 const (
-	panelWidth, panelHeight = 480, 250
+	panelWidth, panelHeight = 500, 250
 	plotWidth, plotHeight   = 330, 170
 	plotLeft, plotTop       = 60, 30
 )
