@@ -41,10 +41,7 @@ func (l *library) FewCalls() int {
 
 // PlanInline implements adapter.Inliner.
 func (l *library) PlanInline(inFlight int) adapter.InlinePlan {
-	switch {
-	case l.inline == nil:
-		return adapter.NotInline
-	case inFlight == 0 && l.inline.sync && l.poolIsFresh():
+	if l.inline != nil && inFlight == 0 && l.inline.sync && l.poolIsFresh() {
 		return adapter.OverOwn
 	}
 	return l.PlanInterruptible()

@@ -18,6 +18,11 @@ func TestOthersAreBounded(t *testing.T) {
 			t.Errorf("%d names are remembered, want at most %d", got, maxRemembered)
 		}
 		last := Key{Channel: strconv.Itoa(3*maxRemembered - 1)}
+		ts.SetOthers(last, 0)
+		if got := ts.join(last).others; got != 0 {
+			t.Errorf("%d others are remembered of a name that nobody waits for", got)
+		}
+		last = Key{Channel: "later"}
 		ts.SetOthers(last, 1)
 		time.Sleep(rememberFor + 1)
 		if got := ts.join(last).others; got != 0 {

@@ -138,8 +138,9 @@ func (ts *Topics) leave(t *topic) {
 	ts.end(t)
 }
 
-// leaveLater removes a waiter from a topic of a client. If that was the last waiter of a Live topic
-// that lingers, the topic ends after the time lingerFor, unless another waiter comes.
+// leaveLater removes a waiter from a topic. If that was the last waiter of a Live topic that
+// lingers, the topic ends after the time lingerFor, unless another waiter comes. A topic of no
+// client never lingers, because nothing is remembered about it.
 func (ts *Topics) leaveLater(t *topic) {
 	ts.mu.Lock()
 	t.left = time.Now()

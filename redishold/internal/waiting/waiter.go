@@ -81,14 +81,10 @@ func waitUntil(ctx context.Context, at time.Time, changed <-chan struct{}) (bool
 
 // Close removes the waiter from its topic.
 func (w *Waiter) Close() {
-	switch {
-	case w.topic == nil:
-	case w.key.Client == "":
-		w.topics.leave(w.topic)
-	default:
+	if w.topic != nil {
 		w.topics.leaveLater(w.topic)
+		w.topic = nil
 	}
-	w.topic = nil
 }
 
 const (
