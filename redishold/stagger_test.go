@@ -129,8 +129,9 @@ func TestTurnAfterAMoment(t *testing.T) {
 	})
 }
 
-// A client whose last hold was brief does not publish that it has the lock, also if it has not
-// listened in between. After a longer hold it does.
+// A client whose last hold was brief does not publish to a single other client that it has the
+// lock, also if it has not listened in between. After a longer hold, and to several clients, it
+// does.
 func TestBriefHoldIsNotAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: func(call Call) Result {
@@ -142,9 +143,17 @@ func TestBriefHoldIsNotAnnounced(t *testing.T) {
 		b := New(conn, nil)
 		claim := testClaim("orders")
 		for i, turn := range []struct {
-			hold      time.Duration
-			announced bool // the grant of this turn
-		}{{0, true}, {briefHold, false}, {briefHold - 1, true}, {time.Minute, false}, {0, true}} {
+			announced bool          // the grant of this turn
+			hold      time.Duration // after it
+			others    int           // how many clients receive its release
+		}{
+			{true, 0, 1},
+			{false, briefHold, 1},
+			{true, briefHold - 1, 2},
+			{true, 0, 1},
+			{false, time.Minute, 1},
+			{true, 0, 1},
+		} {
 			w := b.Waiter(claim)
 			if err := <-begin(t.Context(), w, driver.Outcome{}); err != nil { // subscribed, and perhaps its turn
 				t.Fatal(err)
@@ -160,6 +169,7 @@ func TestBriefHoldIsNotAnnounced(t *testing.T) {
 			if _, err := b.StartRelease(t.Context(), claim)(); err != nil {
 				t.Fatal(err)
 			}
+			b.topics.SetOthers(topicOf(b, claim), turn.others)
 		}
 	})
 }

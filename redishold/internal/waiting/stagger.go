@@ -108,12 +108,14 @@ func (ts *Topics) Releasing(key Key) State {
 }
 
 // Announces reports whether the client tells the others that it has got the lock to which the
-// channel belongs. It does not if its last hold of that lock was brief.
+// channel belongs. It does not if its last hold of that lock was brief and at most one other client
+// listens: that client tries at the release at once, because it is its turn. Of several others,
+// those whose turn comes later may try in vain before a brief hold ends.
 func (ts *Topics) Announces(key Key) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.open[key]
-	return t != nil && !t.brief
+	return t != nil && (!t.brief || t.others > 1)
 }
 
 // SetOthers records how many other clients have received the message of a release on the
