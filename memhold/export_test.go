@@ -2,7 +2,21 @@ package memhold
 
 import (
 	"maps"
+	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/document"
+)
+
+// What the tests call by the names of this package.
+type kind = document.Kind
+
+const (
+	mutex     = document.Mutex
+	readWrite = document.ReadWrite
+	semaphore = document.Semaphore
+	latch     = document.Latch
+	presence  = document.Presence
 )
 
 // Clone returns a store with the holds of b and without its queues, like a standby.
@@ -12,12 +26,9 @@ func (b *Backend) Clone() *Backend {
 	c := New()
 	maps.Copy(c.tombstones, b.tombstones)
 	for name, e := range b.resources {
-		copied := newResource(e.kind)
-		copied.permits, copied.count = e.permits, e.count
-		for _, g := range e.grants {
-			grant := *g
-			copied.grants = append(copied.grants, &grant)
-		}
+		copied := newResource()
+		copied.Document = e.Document
+		copied.Grants, copied.Queue = slices.Clone(e.Grants), nil
 		c.resources[name] = copied
 	}
 	return c
@@ -28,8 +39,8 @@ func (b *Backend) Holders(name string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e := b.resources[name]; e != nil {
-		for _, g := range e.grants {
-			if time.Now().Before(g.expires) {
+		for _, g := range e.Grants {
+			if time.Now().Before(g.Expires) {
 				n++
 			}
 		}

@@ -22,12 +22,12 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	now := b.begin()
 
 	if e := b.live(name, now); e != nil {
-		if g := e.held(h.Owner); g != nil {
-			b.revoke(name, e, g, now, driver.ReasonForced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
+		if g, ok := e.End(h.Owner); ok {
+			b.revoked(name, g, now, driver.ReasonForced, fmt.Sprintf("lock of %q was broken: %s", g.Note, why))
 			m := b.tombstones[claimID{name, h.Owner}]
 			m.why = why
 			b.tombstones[claimID{name, h.Owner}] = m
-			b.tidy(name, e)
+			b.settle(name, e)
 			return nil
 		}
 	}
@@ -66,11 +66,9 @@ func (b *Backend) Drop(name string) bool {
 	if e == nil {
 		return false
 	}
-	for len(e.grants) > 0 {
-		b.revoke(name, e, e.grants[0], now, driver.ReasonDeleted, "the record was deleted by hand")
+	for _, g := range e.Clear() {
+		b.revoked(name, g, now, driver.ReasonDeleted, "the record was deleted by hand")
 	}
-	e.dequeue(func(*place) bool { return true })
-	e.wake()
-	delete(b.resources, name)
+	b.settle(name, e)
 	return true
 }

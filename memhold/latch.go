@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/document"
 )
 
 // callID identifies a call on a latch.
@@ -25,27 +26,21 @@ func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (boo
 	if err := ended(ctx); err != nil {
 		return false, err
 	}
-	if n < 1 {
-		return false, refused("latch %q: cannot count down from %d", name, n)
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.begin()
 
-	if a, ok := b.answered(name, call, now); ok {
+	if a, ok := b.answered(name, call, now); ok && n > 0 {
 		return a.set, nil
 	}
-	e, err := b.expect(name, latch, now)
+	e := b.open(name, now)
+	set, err := e.SetCount(name, n)
 	if err != nil {
-		return false, err
+		return false, failed(err)
 	}
-	if e == nil {
-		counting := newResource(latch)
-		counting.count = n
-		b.resources[name] = counting
-	}
-	b.answers[callID{name, call}] = answer{set: e == nil, until: now.Add(rememberFor)}
-	return e == nil, nil
+	b.settle(name, e)
+	b.answers[callID{name, call}] = answer{set: set, until: now.Add(rememberFor)}
+	return set, nil
 }
 
 // CountDown lowers the count of the latch `name` by one. At 0 the latch opens, and waiters are
@@ -63,18 +58,12 @@ func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 	if _, ok := b.answered(name, call, now); ok {
 		return nil
 	}
-	e, err := b.expect(name, latch, now)
-	if err != nil {
-		return err
+	e := b.open(name, now)
+	if err := e.CountDown(name); err != nil {
+		return failed(err)
 	}
+	b.settle(name, e)
 	b.answers[callID{name, call}] = answer{until: now.Add(rememberFor)}
-	if e == nil {
-		return nil
-	}
-	if e.count--; e.count == 0 {
-		delete(b.resources, name)
-		e.wake()
-	}
 	return nil
 }
 
@@ -86,11 +75,11 @@ func (b *Backend) Count(ctx context.Context, name string) (int64, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e, err := b.expect(name, latch, b.begin())
-	if err != nil || e == nil {
-		return 0, err
+	e := b.open(name, b.begin())
+	if err := e.Expect(name, document.Latch); err != nil {
+		return 0, failed(err)
 	}
-	return e.count, nil
+	return e.Document.Count, nil
 }
 
 // answered returns the answer to an earlier call with the same value of `call`, if the Backend

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/document"
 )
 
 // shown is the most holders, and the most waiters, that a Record lists.
@@ -85,28 +86,28 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 // record returns the Record of e.
 func (e *resource) record(now time.Time) admin.Record {
 	r := admin.Record{
-		Kind: e.listed(), Holders: len(e.grants), Waiting: len(e.queue), Count: e.count,
+		Kind: e.listed(), Holders: len(e.Grants), Waiting: len(e.Queue), Count: e.Document.Count,
 		Remaining: -1, // a semaphore and a latch keep this value, because they have no end
 	}
-	if e.kind == semaphore {
-		r.Permits, r.Free = e.permits, e.permits-len(e.grants)
+	if e.Kind == document.Semaphore {
+		r.Permits, r.Free = e.Permits, e.Permits-len(e.Grants)
 	}
-	for _, g := range e.grants[:min(shown, len(e.grants))] {
+	for _, g := range e.Grants[:min(shown, len(e.Grants))] {
 		r.Holds = append(r.Holds, admin.Hold{
-			Holder:  admin.Holder{Owner: g.owner, Note: g.note, Holds: g.holds, Remaining: g.expires.Sub(now)},
-			Mode:    g.mode,
-			Token:   g.token,
-			HeldFor: now.Sub(g.grantedAt),
-			Client:  admin.Client{Note: g.note},
+			Holder:  admin.Holder{Owner: g.Owner, Note: g.Note, Holds: g.Holds, Remaining: g.Expires.Sub(now)},
+			Mode:    g.Mode,
+			Token:   g.Token,
+			HeldFor: now.Sub(g.Since),
+			Client:  admin.Client{Note: g.Note},
 		})
 	}
-	for _, p := range e.queue[:min(shown, len(e.queue))] {
+	for _, p := range e.Queue[:min(shown, len(e.Queue))] {
 		r.Waiters = append(r.Waiters, admin.Waiter{
-			Owner: p.owner, Note: p.note, Mode: p.mode, Remaining: p.until.Sub(now),
-			Client: admin.Client{Note: p.note},
+			Owner: p.Owner, Note: p.Note, Mode: p.Mode, Remaining: p.Expires.Sub(now),
+			Client: admin.Client{Note: p.Note},
 		})
 	}
-	if e.kind == mutex || e.kind == readWrite {
+	if e.Kind == document.Mutex || e.Kind == document.ReadWrite {
 		r.Remaining = e.lasts(now)
 	}
 	return r
@@ -116,26 +117,26 @@ func (e *resource) record(now time.Time) admin.Record {
 // renewed.
 func (e *resource) lasts(now time.Time) time.Duration {
 	var last time.Time
-	for _, g := range e.grants {
-		last = later(last, g.expires)
+	for _, g := range e.Grants {
+		last = later(last, g.Expires)
 	}
-	for _, p := range e.queue {
-		last = later(last, p.until)
+	for _, p := range e.Queue {
+		last = later(last, p.Expires)
 	}
 	return last.Sub(now)
 }
 
 // listed returns Record.Kind of e.
 func (e *resource) listed() admin.Kind {
-	switch e.kind {
-	case semaphore:
+	switch e.Kind {
+	case document.Semaphore:
 		return admin.KindSemaphore
-	case readWrite:
+	case document.ReadWrite:
 		return admin.KindReadWrite
-	case latch:
+	case document.Latch:
 		return admin.KindLatch
 	}
-	if len(e.queue) > 0 {
+	if len(e.Queue) > 0 {
 		return admin.KindFair
 	}
 	return admin.KindMutex

@@ -23,6 +23,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/document"
 )
 
 // Backend is a store of locks in memory. It implements driver.Backend, the optional
@@ -81,7 +82,7 @@ func (b *Backend) Info() driver.Info {
 			Tombstones:   true,
 			AtLeast:      true,
 		},
-		PlaceTTL: presence,
+		PlaceTTL: document.Presence,
 	}
 }
 
@@ -128,50 +129,22 @@ func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 	if m := b.tombstones[idOf(c)]; m.abandoned && now.Before(m.until) {
 		return driver.Outcome{}, fmt.Errorf("memhold: claim on %q was given up before this try: %w", c.Name, driver.ErrGone)
 	}
-	e, err := b.open(c, now)
+	e := b.open(c.Name, now)
+	again := e.Held(c.Owner) != nil
+	out, err := e.Try(c, now, b.last+1)
 	if err != nil {
-		return driver.Outcome{}, err
+		return driver.Outcome{}, failed(err)
 	}
-	g := e.held(c.Owner)
-	if g == nil {
-		if !e.enter(c, now) {
-			return e.refusal(c, now), nil
-		}
-		g = &grant{owner: c.Owner, client: c.Client, seq: c.Seq, mode: c.Mode, grantedAt: now}
-		e.grants = append(e.grants, g)
+	b.settle(c.Name, e)
+	if !out.Granted {
+		out.Ahead = e.ahead(c)
+		return out, nil
+	}
+	b.last = e.Last
+	if !again {
 		delete(b.tombstones, idOf(c))
 	}
-	g.note = c.Note
-	g.extend(c, now)
-	token := b.reserve(c.Tokens, now)
-	if g.token == 0 {
-		g.token = token
-	}
-	out := driver.Outcome{
-		Granted:  true,
-		Token:    token,
-		ValidFor: g.expires.Sub(now),
-	}
-	if c.Mode == driver.Permit && e.permits != c.Permits {
-		out.Permits = e.permits
-	}
 	return out, nil
-}
-
-// open returns the resource of c's name, which it creates if there is none.
-func (b *Backend) open(c driver.Claim, now time.Time) (*resource, error) {
-	k := kindOf(c)
-	e, err := b.expect(c.Name, k, now)
-	if err != nil || e != nil {
-		return e, err
-	}
-	if k == semaphore && c.Permits < 1 {
-		return nil, refused("semaphore %q does not exist yet, and the claim does not say how many permits it has", c.Name)
-	}
-	e = newResource(k)
-	e.permits = c.Permits
-	b.resources[c.Name] = e
-	return e, nil
 }
 
 // Renew extends the held claims, all at the same instant, and sets their hold counts to
@@ -199,15 +172,11 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 	if e == nil {
 		return driver.Renewal{Err: b.gone(c, now)}
 	}
-	if g := e.held(c.Owner); g != nil {
-		g.extend(c, now)
-		return driver.Renewal{ValidFor: g.expires.Sub(now)}
+	validFor, ok := e.Renew(c, now)
+	if !ok {
+		return driver.Renewal{Err: b.gone(c, now)}
 	}
-	if i := e.find(c.Owner); i >= 0 {
-		e.queue[i].until = now.Add(presence)
-		return driver.Renewal{ValidFor: presence}
-	}
-	return driver.Renewal{Err: b.gone(c, now)}
+	return driver.Renewal{ValidFor: validFor}
 }
 
 // Release ends a claim that is held or in the queue, and notifies the next waiters. If AtLeast
@@ -227,26 +196,11 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 		b.abandon(c, now)
 	}
 	e := b.live(c.Name, now)
-	if e == nil {
+	if e == nil || !e.Release(c, now) {
 		return b.gone(c, now)
 	}
-	defer b.tidy(c.Name, e)
-	if g := e.held(c.Owner); g != nil {
-		e.release(g, c.AtLeast, now)
-		return nil
-	}
-	if e.find(c.Owner) >= 0 {
-		e.leave(c.Owner)
-		return nil
-	}
-	return b.gone(c, now)
-}
-
-// reserve reserves n consecutive tokens and returns the first.
-func (b *Backend) reserve(n int, now time.Time) uint64 {
-	first := max(b.last+1, uint64(max(now.UnixMicro(), 1)))
-	b.last = first + uint64(max(n, 1)) - 1
-	return first
+	b.settle(c.Name, e)
+	return nil
 }
 
 // ended returns an error if ctx has ended. The error is also driver.ErrNotExecuted, because the

@@ -1,6 +1,10 @@
 package memhold
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/document"
+)
 
 // listener is one call of Notify that has not ended.
 type listener struct {
@@ -46,12 +50,12 @@ func (b *Backend) ended(l *listener) []uint64 {
 }
 
 // notify passes the end of g to the calls of Notify for g's client. The mutex is held.
-func (b *Backend) notify(g *grant) {
+func (b *Backend) notify(g document.Grant) {
 	for l := range b.listeners {
-		if l.client != g.client {
+		if l.client != g.Client {
 			continue
 		}
-		l.ended = append(l.ended, g.seq)
+		l.ended = append(l.ended, g.Seq)
 		select {
 		case l.some <- struct{}{}:
 		default:

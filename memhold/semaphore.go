@@ -2,9 +2,8 @@ package memhold
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/document"
 )
 
 // Resize sets the number of all permits of the semaphore `name`. It creates the semaphore if it
@@ -16,24 +15,13 @@ func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	if permits < 0 {
-		return refused("semaphore %q: cannot have %d permits", name, permits)
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e, err := b.expect(name, semaphore, b.begin())
-	if err != nil {
-		return err
+	e := b.open(name, b.begin())
+	if err := e.Resize(name, permits); err != nil {
+		return failed(err)
 	}
-	if e == nil {
-		e = newResource(semaphore)
-		b.resources[name] = e
-	}
-	more := permits > e.permits
-	e.permits = permits
-	if more {
-		e.wake()
-	}
+	b.settle(name, e)
 	return nil
 }
 
@@ -47,14 +35,9 @@ func (b *Backend) Permits(ctx context.Context, name string) (total, free int, er
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e, err := b.expect(name, semaphore, b.begin())
-	if err != nil || e == nil {
-		return 0, 0, err
+	e := b.open(name, b.begin())
+	if err := e.Expect(name, document.Semaphore); err != nil {
+		return 0, 0, failed(err)
 	}
-	return e.permits, e.permits - len(e.grants), nil
-}
-
-// refused returns the error for a call that this store refuses, however often it is repeated.
-func refused(format string, args ...any) error {
-	return fmt.Errorf("memhold: %s: %w, %w", fmt.Sprintf(format, args...), driver.ErrRefused, driver.ErrNotExecuted)
+	return e.Permits, e.Free(), nil
 }

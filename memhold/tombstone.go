@@ -1,10 +1,10 @@
 package memhold
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/document"
 )
 
 // rememberFor is the shortest time for which the Backend remembers a claim that is gone,
@@ -51,15 +51,15 @@ func (b *Backend) begin() time.Time {
 	return now
 }
 
-// revoke ends the grant g of the name, although its owner has not released it. It remembers the
-// reason until the lease would have ended, and for at least rememberFor.
-func (b *Backend) revoke(name string, e *resource, g *grant, now time.Time, why driver.Reason, detail string) {
-	e.remove(g)
+// revoked notifies the client of the grant g of the name, which has ended although its owner has
+// not released it. It remembers the reason until the lease would have ended, and for at least
+// rememberFor.
+func (b *Backend) revoked(name string, g document.Grant, now time.Time, why driver.Reason, detail string) {
 	b.notify(g)
-	b.tombstones[claimID{name, g.owner}] = tombstone{
+	b.tombstones[claimID{name, g.Owner}] = tombstone{
 		reason: why,
 		detail: detail,
-		until:  later(g.expires, now.Add(rememberFor)),
+		until:  later(g.Expires, now.Add(rememberFor)),
 	}
 }
 
@@ -71,16 +71,11 @@ func (b *Backend) abandon(c driver.Claim, now time.Time) {
 	b.tombstones[idOf(c)] = m
 }
 
-// gone returns why nothing of c is left. If its grant was revoked, gone returns the reason of
-// revoke, even if another owner holds the name.
+// gone returns why nothing of c is left. If its grant was revoked, gone returns that reason,
+// even if another owner holds the name.
 func (b *Backend) gone(c driver.Claim, now time.Time) *driver.GoneError {
 	if m := b.tombstones[idOf(c)]; m.reason != "" && now.Before(m.until) {
 		return &driver.GoneError{Reason: m.reason, Detail: m.detail}
 	}
-	if e := b.live(c.Name, now); e != nil {
-		if x := e.exclusive(); x != nil && x.owner != c.Owner && !driver.Kept(x.owner) {
-			return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", x.note)}
-		}
-	}
-	return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "nothing of the claim is left: it expired or was released"}
+	return b.open(c.Name, now).Gone(c)
 }

@@ -1,0 +1,184 @@
+// Package document has the state of one name in a store that knows nothing of locks: who holds the
+// name, who waits for it, how many permits it has, the count of a latch, and the last fencing
+// token.
+//
+// A Document is a state machine. It has no I/O, no clock and no goroutine: its methods get the time,
+// change the state, and return what the caller has to answer. Package memhold keeps Documents in
+// memory. An engine reads and writes them in stores whose only operations are to read a document,
+// and to write it if nobody else has written it meanwhile.
+package document
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Presence is how long a fair claim keeps its place in the queue without another try or a renewal.
+const Presence = 5 * time.Second
+
+// Kind is what a name is used for.
+type Kind string
+
+// A name is used for one kind at a time. The zero Kind means that the name is not in use.
+const (
+	// Mutex has one holder. Its claims may be fair or not.
+	Mutex Kind = "mutex"
+	// ReadWrite has one writer or any number of readers.
+	ReadWrite Kind = "read-write lock"
+	// Semaphore has Document.Permits holders at most.
+	Semaphore Kind = "semaphore"
+	// Latch has no holders but Document.Count.
+	Latch Kind = "count-down latch"
+)
+
+// KindOf returns the kind of a name that c claims.
+func KindOf(c driver.Claim) Kind {
+	switch {
+	case c.Mode == driver.Permit:
+		return Semaphore
+	case c.ReadWrite || c.Mode == driver.Shared:
+		return ReadWrite
+	default:
+		return Mutex
+	}
+}
+
+// Document is the state of a name. The zero Document is that of a name that was never used.
+type Document struct {
+	Kind    Kind
+	Grants  []Grant // in the order in which they were given
+	Queue   []Place // fair claims that wait, in the order in which they came
+	Permits int     // the number of all permits of a semaphore
+	Count   int64   // the count of a latch
+	Last    uint64  // the last fencing token
+
+	woken []string // see TakeWoken
+}
+
+// Grant is one hold of a name.
+type Grant struct {
+	Owner   string
+	Note    string
+	Mode    driver.Mode
+	Holds   int
+	Token   uint64 // the first token that was reserved with the grant
+	Since   time.Time
+	Expires time.Time
+
+	Client string // of the claim
+	Seq    uint64
+}
+
+// Place is the place of a fair claim in the queue.
+type Place struct {
+	Owner   string
+	Note    string
+	Mode    driver.Mode
+	Expires time.Time
+}
+
+// Everybody is the element of TakeWoken that stands for all claims that wait without a place in the
+// queue.
+const Everybody = ""
+
+// TakeWoken returns the owners of claims for which another Try may now have another answer, since
+// the last call of TakeWoken: Everybody, and owners of fair claims. An owner may be there twice.
+func (d *Document) TakeWoken() []string {
+	woken := d.woken
+	d.woken = nil
+	return woken
+}
+
+// free wakes all claims without a place in the queue, and the first claim in the queue. No other
+// claim in the queue could be granted.
+func (d *Document) free() {
+	d.woken = append(d.woken, Everybody)
+	d.wakeFirst()
+}
+
+func (d *Document) wakeFirst() {
+	if len(d.Queue) > 0 {
+		d.woken = append(d.woken, d.Queue[0].Owner)
+	}
+}
+
+// Held returns the grant of an owner, or nil. The grant may be changed until the next call of a
+// method.
+func (d *Document) Held(owner string) *Grant {
+	i := slices.IndexFunc(d.Grants, func(g Grant) bool { return g.Owner == owner })
+	if i < 0 {
+		return nil
+	}
+	return &d.Grants[i]
+}
+
+// Exclusive returns the grant that excludes all others, or nil.
+func (d *Document) Exclusive() *Grant {
+	i := slices.IndexFunc(d.Grants, func(g Grant) bool { return g.Mode == driver.Exclusive })
+	if i < 0 {
+		return nil
+	}
+	return &d.Grants[i]
+}
+
+// Position returns how many claims are before an owner in the queue, or -1 if the owner has no
+// place.
+func (d *Document) Position(owner string) int {
+	return slices.IndexFunc(d.Queue, func(p Place) bool { return p.Owner == owner })
+}
+
+// InUse reports whether the document says more than the last token. A semaphore, and a latch that
+// is not open, stay in use without claims: the number of permits, and the count, are kept.
+func (d *Document) InUse() bool { return d.Kind != "" }
+
+// Expect returns driver.ErrMismatch if the name is in use for another kind than k.
+func (d *Document) Expect(name string, k Kind) error {
+	if d.Kind != "" && d.Kind != k {
+		return fmt.Errorf("%q is a %s, and no %s: %w", name, d.Kind, k, driver.ErrMismatch)
+	}
+	return nil
+}
+
+// tidy records that the name is not in use any more, if it is not.
+func (d *Document) tidy() {
+	switch {
+	case len(d.Grants) > 0 || len(d.Queue) > 0:
+	case d.Kind == Semaphore || d.Kind == Latch && d.Count > 0:
+	default:
+		d.Kind = ""
+	}
+}
+
+// Purge removes the grants and places that have expired at the time `now`.
+func (d *Document) Purge(now time.Time) {
+	before := len(d.Grants)
+	d.Grants = slices.DeleteFunc(d.Grants, func(g Grant) bool { return !now.Before(g.Expires) })
+	if len(d.Grants) < before {
+		d.free()
+	}
+	d.dequeue(func(p Place) bool { return !now.Before(p.Expires) })
+	d.tidy()
+}
+
+// dequeue removes from the queue the places for which the function `gone` returns true. It wakes
+// their claims, because a claim that still waits needs a new place. If the queue then has another
+// first claim, dequeue wakes that claim, too.
+func (d *Document) dequeue(gone func(Place) bool) {
+	if len(d.Queue) == 0 {
+		return
+	}
+	first := d.Queue[0].Owner
+	d.Queue = slices.DeleteFunc(d.Queue, func(p Place) bool {
+		if !gone(p) {
+			return false
+		}
+		d.woken = append(d.woken, p.Owner)
+		return true
+	})
+	if len(d.Queue) > 0 && d.Queue[0].Owner != first {
+		d.wakeFirst()
+	}
+}
