@@ -90,7 +90,7 @@ func (e *resource) record(now time.Time) admin.Record {
 		Remaining: -1, // a semaphore and a latch keep this value, because they have no end
 	}
 	if e.Kind == document.Semaphore {
-		r.Permits, r.Free = e.Permits, e.Permits-len(e.Grants)
+		r.Permits, r.Free = e.Permits, e.Free()
 	}
 	for _, g := range e.Grants[:min(shown, len(e.Grants))] {
 		r.Holds = append(r.Holds, admin.Hold{

@@ -18,13 +18,12 @@ type resource struct {
 	freed chan struct{}
 
 	// woken has channels of fair claims in the queue, by owner. A channel is closed, and removed,
-	// when another try of the claim may be granted, or when the claim has lost its place.
+	// when another try of the claim may be granted, or when the claim has lost its place. The map is
+	// nil before the first of them.
 	woken map[string]chan struct{}
 }
 
-func newResource() *resource {
-	return &resource{freed: make(chan struct{}), woken: make(map[string]chan struct{})}
-}
+func newResource() *resource { return &resource{freed: make(chan struct{})} }
 
 // wake closes the channels of those whom the last changes concern.
 func (e *resource) wake() {
@@ -44,6 +43,9 @@ func (e *resource) ahead(c driver.Claim) ahead {
 	before := e.Position(c.Owner)
 	if before < 0 {
 		return ahead{changed: e.freed}
+	}
+	if e.woken == nil {
+		e.woken = make(map[string]chan struct{})
 	}
 	if e.woken[c.Owner] == nil {
 		e.woken[c.Owner] = make(chan struct{})
@@ -83,13 +85,8 @@ func (b *Backend) open(name string, now time.Time) *resource {
 	return newResource()
 }
 
-// failed returns the error of a call that the state of a name does not allow; nil if err is nil.
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("memhold: %w", err)
-}
+// failed returns the error of a call that the state of a name does not allow.
+func failed(err error) error { return fmt.Errorf("memhold: %w", err) }
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

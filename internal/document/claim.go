@@ -178,7 +178,7 @@ func (d *Document) Release(c driver.Claim, now time.Time) bool {
 // End ends the grant of an owner, and wakes waiters. It returns the grant, and false if there was
 // none.
 func (d *Document) End(owner string) (g Grant, ok bool) {
-	i := slices.IndexFunc(d.Grants, func(g Grant) bool { return g.Owner == owner })
+	i := d.grantOf(owner)
 	if i < 0 {
 		return Grant{}, false
 	}

@@ -4,8 +4,7 @@
 //
 // A Document is a state machine. It has no I/O, no clock and no goroutine: its methods get the time,
 // change the state, and return what the caller has to answer. Package memhold keeps Documents in
-// memory. An engine reads and writes them in stores whose only operations are to read a document,
-// and to write it if nobody else has written it meanwhile.
+// memory.
 package document
 
 import (
@@ -108,11 +107,16 @@ func (d *Document) wakeFirst() {
 // Held returns the grant of an owner, or nil. The grant may be changed until the next call of a
 // method.
 func (d *Document) Held(owner string) *Grant {
-	i := slices.IndexFunc(d.Grants, func(g Grant) bool { return g.Owner == owner })
+	i := d.grantOf(owner)
 	if i < 0 {
 		return nil
 	}
 	return &d.Grants[i]
+}
+
+// grantOf returns the index of the grant of an owner, or -1.
+func (d *Document) grantOf(owner string) int {
+	return slices.IndexFunc(d.Grants, func(g Grant) bool { return g.Owner == owner })
 }
 
 // Exclusive returns the grant that excludes all others, or nil.
