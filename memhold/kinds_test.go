@@ -260,3 +260,14 @@ func TestDropOpensLatch(t *testing.T) {
 		}
 	})
 }
+
+// A count that no latch can have is refused, also in a call that has been answered before.
+func TestRepeatedCallWithABadCount(t *testing.T) {
+	b := New()
+	if set, err := b.SetCount(t.Context(), "start", "call", 2); err != nil || !set {
+		t.Fatalf("got %v and error %v, want true", set, err)
+	}
+	if set, err := b.SetCount(t.Context(), "start", "call", 0); !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("got %v and error %v, want %v", set, err, driver.ErrRefused)
+	}
+}
