@@ -443,14 +443,13 @@ func workForShares(process *worker.Worker) error {
 		return fmt.Errorf("first lock: %w", err)
 	}
 	time.Sleep(time.Until(time.Unix(0, s.From)))
-	var wg sync.WaitGroup
-	wg.Go(func() { worker.Watch(ctx, s.stalled) })
+	watched := worker.Watch(ctx, s.stalled)
 	work := s.visit
 	if s.Use == leaving {
 		work = s.comeAndGo
 	}
 	worked := work(ctx)
-	wg.Wait()
+	watched()
 	drain, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := errors.Join(worked, s.l.Drain(drain)); err != nil {

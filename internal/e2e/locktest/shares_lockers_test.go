@@ -74,7 +74,7 @@ func playLockers(t *testing.T, name string, first, second *holdfast.Locker) shar
 	users[0].Goroutines, users[1].Goroutines = 4, 1
 	ctx := await.Context(t, lockersFor)
 	var all sync.WaitGroup
-	all.Go(func() { worker.Watch(ctx, users[0].stalled) })
+	all.Go(worker.Watch(ctx, users[0].stalled))
 	for _, u := range users {
 		all.Go(func() {
 			if err := u.visit(ctx); err != nil {

@@ -84,16 +84,13 @@ func work(process *worker.Worker) error {
 		return err
 	}
 	watching, cancel := context.WithCancel(context.Background())
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		worker.Watch(watching, func(s judge.Span) {
-			w.log.Write(judge.Event{At: s.To, What: judge.Stalled, Op: -1, Left: int64(s.Duration())})
-		})
+	watched := worker.Watch(watching, func(s judge.Span) {
+		w.log.Write(judge.Event{At: s.To, What: judge.Stalled, Op: -1, Left: int64(s.Duration())})
 	})
 	w.log.Write(judge.Event{What: ready, Op: -1})
 	w.obey(os.Stdin)
 	cancel()
-	watch.Wait()
+	watched()
 	shut()
 	return w.leftOver(idle, sockets)
 }

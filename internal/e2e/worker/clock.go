@@ -17,18 +17,21 @@ func ticks() []time.Duration {
 }
 
 // Watch calls stalled with each time of more than a millisecond in which this process did not
-// run, until ctx ends: it excuses a context that ended late, not a belief that lasted too long.
-// Several goroutines call stalled, also at once, and also for the same time.
-func Watch(ctx context.Context, stalled func(judge.Span)) {
+// run, from this call until ctx ends: it excuses a context that ended late, not a belief that
+// lasted too long. Several goroutines call stalled, also at once, and also for the same time.
+// Watch returns at once; wait returns when stalled is not called any more.
+func Watch(ctx context.Context, stalled func(judge.Span)) (wait func()) {
+	begun := time.Now()
 	var all sync.WaitGroup
 	for _, tick := range ticks() {
-		all.Go(func() { watch(ctx, tick, stalled) })
+		all.Go(func() { watch(ctx, begun, tick, stalled) })
 	}
-	all.Wait()
+	return all.Wait
 }
 
-func watch(ctx context.Context, tick time.Duration, stalled func(judge.Span)) {
-	last := time.Now()
+// watch has its first tick from begun: its goroutine may start later.
+func watch(ctx context.Context, begun time.Time, tick time.Duration, stalled func(judge.Span)) {
+	last := begun
 	for {
 		select {
 		case <-ctx.Done():

@@ -50,10 +50,11 @@ func say(w *worker.Worker) error {
 func watch(w *worker.Worker) error {
 	ctx, cancel := w.UntilStopped(time.Minute)
 	defer cancel()
-	w.Log.Write(judge.Event{What: "begun"})
-	worker.Watch(ctx, func(s judge.Span) {
+	wait := worker.Watch(ctx, func(s judge.Span) {
 		w.Log.Write(judge.Event{At: s.To, What: judge.Stalled, Op: -1, Left: int64(s.Duration())})
 	})
+	w.Log.Write(judge.Event{What: "begun"})
+	wait()
 	return nil
 }
 
