@@ -22,7 +22,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	now := b.begin()
 
 	if e := b.live(name, now); e != nil {
-		if g, ok := e.End(h.Owner); ok {
+		if g, ok := e.End(h.Owner, now); ok {
 			b.revoked(name, g, now, driver.ReasonForced, fmt.Sprintf("lock of %q was broken: %s", g.Note, why))
 			m := b.tombstones[claimID{name, h.Owner}]
 			m.why = why
@@ -66,7 +66,7 @@ func (b *Backend) Drop(name string) bool {
 	if e == nil {
 		return false
 	}
-	for _, g := range e.Clear() {
+	for _, g := range e.Clear(now) {
 		b.revoked(name, g, now, driver.ReasonDeleted, "the record was deleted by hand")
 	}
 	b.settle(name, e)

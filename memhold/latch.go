@@ -59,7 +59,7 @@ func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 		return nil
 	}
 	e := b.open(name, now)
-	if err := e.CountDown(name); err != nil {
+	if err := e.CountDown(name, now); err != nil {
 		return failed(err)
 	}
 	b.settle(name, e)

@@ -5,14 +5,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/internal/document"
 )
-
-// shown is the most holders, and the most waiters, that a Record lists.
-const shown = 32
 
 // List yields locks, semaphores and latches in the order of their names. It reads all names at
 // its beginning, and the state of each name when it yields the name. After f.Keys names it ends
@@ -66,9 +61,10 @@ func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, err
 	records := make([]admin.Record, len(names))
 	for i, name := range names {
 		if e := b.live(name, now); e != nil {
-			records[i] = e.record(now)
+			records[i] = e.Record(name, now)
+		} else {
+			records[i] = admin.Record{Name: name, Listeners: -1}
 		}
-		records[i].Name, records[i].Listeners = name, -1
 	}
 	return records, nil
 }
@@ -81,63 +77,4 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 		return admin.Detail{}, err
 	}
 	return admin.Detail{Record: records[0]}, nil
-}
-
-// record returns the Record of e.
-func (e *resource) record(now time.Time) admin.Record {
-	r := admin.Record{
-		Kind: e.listed(), Holders: len(e.Grants), Waiting: len(e.Queue), Count: e.Document.Count,
-		Remaining: -1, // a semaphore and a latch keep this value, because they have no end
-	}
-	if e.Kind == document.Semaphore {
-		r.Permits, r.Free = e.Permits, e.Free()
-	}
-	for _, g := range e.Grants[:min(shown, len(e.Grants))] {
-		r.Holds = append(r.Holds, admin.Hold{
-			Holder:  admin.Holder{Owner: g.Owner, Note: g.Note, Holds: g.Holds, Remaining: g.Expires.Sub(now)},
-			Mode:    g.Mode,
-			Token:   g.Token,
-			HeldFor: now.Sub(g.Since),
-			Client:  admin.Client{Note: g.Note},
-		})
-	}
-	for _, p := range e.Queue[:min(shown, len(e.Queue))] {
-		r.Waiters = append(r.Waiters, admin.Waiter{
-			Owner: p.Owner, Note: p.Note, Mode: p.Mode, Remaining: p.Expires.Sub(now),
-			Client: admin.Client{Note: p.Note},
-		})
-	}
-	if e.Kind == document.Mutex || e.Kind == document.ReadWrite {
-		r.Remaining = e.lasts(now)
-	}
-	return r
-}
-
-// lasts returns the time until the last grant or place in the queue of e expires, if nothing is
-// renewed.
-func (e *resource) lasts(now time.Time) time.Duration {
-	var last time.Time
-	for _, g := range e.Grants {
-		last = later(last, g.Expires)
-	}
-	for _, p := range e.Queue {
-		last = later(last, p.Expires)
-	}
-	return last.Sub(now)
-}
-
-// listed returns Record.Kind of e.
-func (e *resource) listed() admin.Kind {
-	switch e.Kind {
-	case document.Semaphore:
-		return admin.KindSemaphore
-	case document.ReadWrite:
-		return admin.KindReadWrite
-	case document.Latch:
-		return admin.KindLatch
-	}
-	if len(e.Queue) > 0 {
-		return admin.KindFair
-	}
-	return admin.KindMutex
 }

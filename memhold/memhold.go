@@ -88,8 +88,8 @@ func (b *Backend) Info() driver.Info {
 
 // Try grants c if it can be granted beside the present grants, or if its owner holds the name
 // already. A repeated grant never shortens the lease. Try sets the hold count to c.Count and
-// reserves a new block of tokens. The first token of a block is the larger one of two numbers:
-// the time in microseconds since 1970, and the last token of all names plus one. So the tokens
+// reserves a new block of tokens. The last token of a block is the time in microseconds since
+// 1970, or more if the block would otherwise begin with an earlier token of any name. So the tokens
 // of a process are usually larger than those of earlier processes, too.
 //
 // A fair claim that is not granted gets a place at the end of the queue, unless NoQueue

@@ -17,8 +17,9 @@ func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := b.open(name, b.begin())
-	if err := e.Resize(name, permits); err != nil {
+	now := b.begin()
+	e := b.open(name, now)
+	if err := e.Resize(name, permits, now); err != nil {
 		return failed(err)
 	}
 	b.settle(name, e)

@@ -34,7 +34,7 @@ func (d *Document) Try(c driver.Claim, now time.Time, floor uint64) (driver.Outc
 		g = &d.Grants[len(d.Grants)-1]
 	}
 	g.Note = c.Note
-	g.extend(c, now)
+	d.extend(g, c, now)
 	token := d.reserve(c.Tokens, now, floor)
 	if g.Token == 0 {
 		g.Token = token
@@ -46,20 +46,28 @@ func (d *Document) Try(c driver.Claim, now time.Time, floor uint64) (driver.Outc
 	return out, nil
 }
 
-// extend extends the lease to the TTL of c, and records its count. It never shortens the lease.
-func (g *Grant) extend(c driver.Claim, now time.Time) {
+// extend extends the lease of g to the TTL of c, and records its count. It never shortens the
+// lease.
+func (d *Document) extend(g *Grant, c driver.Claim, now time.Time) {
 	g.Holds = max(c.Count, 1)
 	if until := now.Add(c.TTL); until.After(g.Expires) {
-		g.Expires = until
+		g.Expires, g.Renewed = until, d.Revision
 	}
 }
 
-// reserve reserves n consecutive tokens and returns the first. It is the largest of three numbers:
-// the last token plus one, `floor`, and the time in microseconds since 1970. So the tokens of a
-// Document are usually larger than those of earlier Documents of the name, too.
+// keep extends a place in the queue.
+func (d *Document) keep(p *Place, now time.Time) {
+	p.Expires, p.Renewed = now.Add(Presence), d.Revision
+}
+
+// reserve reserves n consecutive tokens and returns the first. It is larger than the last token, and
+// not smaller than `floor`. If these two allow it, the last of the n tokens is the time in
+// microseconds since 1970. So the tokens of a Document are larger than those of an earlier Document
+// of the name, if nobody draws more than a million tokens a second, and the clocks agree.
 func (d *Document) reserve(n int, now time.Time, floor uint64) uint64 {
-	first := max(d.Last+1, floor, uint64(max(now.UnixMicro(), 1)))
-	d.Last = first + uint64(max(n, 1)) - 1
+	n = max(n, 1)
+	first := max(d.Last+1, floor, uint64(max(now.UnixMicro()-int64(n)+1, 1)))
+	d.Last = first + uint64(n) - 1
 	return first
 }
 
@@ -98,7 +106,7 @@ func (d *Document) enter(c driver.Claim, now time.Time) bool {
 		i = len(d.Queue)
 		d.Queue = append(d.Queue, Place{Owner: c.Owner, Note: c.Note, Mode: c.Mode})
 	}
-	d.Queue[i].Expires = now.Add(Presence)
+	d.keep(&d.Queue[i], now)
 	if i > 0 || !d.admits(c) {
 		return false
 	}
@@ -144,17 +152,17 @@ func (d *Document) refusal(c driver.Claim, now time.Time) driver.Outcome {
 // long that lasts, and false if c has neither. Purge comes before Renew.
 func (d *Document) Renew(c driver.Claim, now time.Time) (validFor time.Duration, ok bool) {
 	if g := d.Held(c.Owner); g != nil {
-		g.extend(c, now)
+		d.extend(g, c, now)
 		return g.Expires.Sub(now), true
 	}
 	if i := d.Position(c.Owner); i >= 0 {
-		d.Queue[i].Expires = now.Add(Presence)
+		d.keep(&d.Queue[i], now)
 		return Presence, true
 	}
 	return 0, false
 }
 
-// Release ends the grant of c, or its place in the queue, and returns false if c has neither. If
+// Release ends the grant of c, its place in the queue or its mark, and returns false if c has none. If
 // AtLeast is set, the name stays taken for that time, by an owner that ends in driver.KeptOwner.
 // Release wakes waiters also then, because the name may become free earlier than their last try
 // showed. Purge comes before Release.
@@ -162,46 +170,50 @@ func (d *Document) Release(c driver.Claim, now time.Time) bool {
 	g := d.Held(c.Owner)
 	switch {
 	case g != nil && c.AtLeast > 0:
-		g.Owner, g.Expires = g.Owner+driver.KeptOwner, now.Add(c.AtLeast)
-		d.free()
+		g.Owner, g.Expires, g.Renewed = g.Owner+driver.KeptOwner, now.Add(c.AtLeast), d.Revision
+		d.free(now)
 	case g != nil:
-		d.End(c.Owner)
+		d.End(c.Owner, now)
 	case d.Position(c.Owner) >= 0:
 		d.leave(c.Owner)
 		d.tidy()
 	default:
-		return false
+		return d.unmark(c.Owner)
 	}
 	return true
 }
 
 // End ends the grant of an owner, and wakes waiters. It returns the grant, and false if there was
 // none.
-func (d *Document) End(owner string) (g Grant, ok bool) {
+func (d *Document) End(owner string, now time.Time) (g Grant, ok bool) {
 	i := d.grantOf(owner)
 	if i < 0 {
 		return Grant{}, false
 	}
 	g = d.Grants[i]
 	d.Grants = slices.Delete(d.Grants, i, i+1)
-	d.free()
+	d.free(now)
 	d.tidy()
 	return g, true
 }
 
 // Clear ends the name's use: its grants, its queue, its permits, its count. It wakes all waiters,
 // and returns the grants that it has ended. The last token stays.
-func (d *Document) Clear() []Grant {
+func (d *Document) Clear(now time.Time) []Grant {
 	ended := d.Grants
 	d.Grants = nil
 	d.dequeue(func(Place) bool { return true })
-	d.free()
+	d.Waiting = nil
+	d.free(now)
 	d.Kind, d.Permits, d.Count = "", 0, 0
 	return ended
 }
 
 // Gone returns why nothing of c is left, as far as the Document shows it.
 func (d *Document) Gone(c driver.Claim) *driver.GoneError {
+	if f := d.forced(c.Owner); f != nil {
+		return &driver.GoneError{Reason: driver.ReasonForced, Detail: fmt.Sprintf("lock of %q was broken: %s", f.Note, f.Why)}
+	}
 	if x := d.Exclusive(); x != nil && x.Owner != c.Owner && !driver.Kept(x.Owner) {
 		return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", x.Note)}
 	}

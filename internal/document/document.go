@@ -50,9 +50,16 @@ type Document struct {
 	Kind    Kind
 	Grants  []Grant // in the order in which they were given
 	Queue   []Place // fair claims that wait, in the order in which they came
+	Waiting []Mark  // claims without a place in the queue that wait, see TryInTurn
 	Permits int     // the number of all permits of a semaphore
 	Count   int64   // the count of a latch
 	Last    uint64  // the last fencing token
+
+	Answers []Answer // what calls on a latch have returned, see SetCountOnce
+	Forced  []Forced // the grants that Force has ended
+
+	Freed    time.Time // when a grant last ended, or permits were added
+	Revision uint64    // a number of the caller, see Grant.Renewed
 
 	woken []string // see TakeWoken
 }
@@ -66,6 +73,7 @@ type Grant struct {
 	Token   uint64 // the first token that was reserved with the grant
 	Since   time.Time
 	Expires time.Time
+	Renewed uint64 // Document.Revision when Expires was set
 
 	Client string // of the claim
 	Seq    uint64
@@ -77,6 +85,7 @@ type Place struct {
 	Note    string
 	Mode    driver.Mode
 	Expires time.Time
+	Renewed uint64 // Document.Revision when Expires was set
 }
 
 // Everybody is the element of TakeWoken that stands for all claims that wait without a place in the
@@ -91,9 +100,12 @@ func (d *Document) TakeWoken() []string {
 	return woken
 }
 
-// free wakes all claims without a place in the queue, and the first claim in the queue. No other
-// claim in the queue could be granted.
-func (d *Document) free() {
+// free records that grants ended at the time t. It wakes all claims without a place in the queue,
+// and the first claim in the queue. No other claim in the queue could be granted.
+func (d *Document) free(t time.Time) {
+	if t.After(d.Freed) {
+		d.Freed = t
+	}
 	d.woken = append(d.woken, Everybody)
 	d.wakeFirst()
 }
@@ -156,14 +168,22 @@ func (d *Document) tidy() {
 	}
 }
 
-// Purge removes the grants and places that have expired at the time `now`.
+// Purge removes what has expired at the time `now`.
 func (d *Document) Purge(now time.Time) {
-	before := len(d.Grants)
-	d.Grants = slices.DeleteFunc(d.Grants, func(g Grant) bool { return !now.Before(g.Expires) })
+	before, last := len(d.Grants), time.Time{}
+	d.Grants = slices.DeleteFunc(d.Grants, func(g Grant) bool {
+		if now.Before(g.Expires) {
+			return false
+		}
+		last = later(last, g.Expires)
+		return true
+	})
 	if len(d.Grants) < before {
-		d.free()
+		d.free(last)
 	}
 	d.dequeue(func(p Place) bool { return !now.Before(p.Expires) })
+	d.Answers = slices.DeleteFunc(d.Answers, func(a Answer) bool { return !now.Before(a.Expires) })
+	d.Forced = slices.DeleteFunc(d.Forced, func(f Forced) bool { return !now.Before(f.Expires) })
 	d.tidy()
 }
 
@@ -185,4 +205,20 @@ func (d *Document) dequeue(gone func(Place) bool) {
 	if len(d.Queue) > 0 && d.Queue[0].Owner != first {
 		d.wakeFirst()
 	}
+}
+
+// Clone returns a copy that shares nothing with d. It has nothing for TakeWoken.
+func (d *Document) Clone() *Document {
+	c := *d
+	c.woken = nil
+	c.Grants, c.Queue, c.Waiting = slices.Clone(d.Grants), slices.Clone(d.Queue), slices.Clone(d.Waiting)
+	c.Answers, c.Forced = slices.Clone(d.Answers), slices.Clone(d.Forced)
+	return &c
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -99,7 +99,7 @@ func (w *walk) do(step string) {
 			w.errorf("Renew: got %v and %v", validFor, ok)
 		}
 	case "end":
-		g, ok := w.doc.End(a.claim.Owner)
+		g, ok := w.doc.End(a.claim.Owner, w.now)
 		if ok && g.Owner != a.claim.Owner {
 			w.errorf("End: got the grant of %s", g.Owner)
 		}
@@ -342,7 +342,7 @@ func TestPlaceInTheQueue(t *testing.T) {
 	}
 }
 
-// A block of tokens begins above the last token, the floor and the clock.
+// A block of tokens begins above the last token and the floor, and ends at the clock if it can.
 func TestTokens(t *testing.T) {
 	now := start()
 	clock := uint64(now.UnixMicro())
@@ -351,8 +351,10 @@ func TestTokens(t *testing.T) {
 		n                 int
 	}{
 		{0, 0, clock, 1},
-		{0, 0, clock, 64},
+		{0, 0, clock - 63, 64},
 		{clock - 1, 0, clock, 1},
+		{clock - 10, 0, clock - 9, 64},
+		{clock - 100, clock - 20, clock - 2, 3},
 		{clock + 7, 0, clock + 8, 2},
 		{clock + 7, clock + 20, clock + 20, 2},
 	} {

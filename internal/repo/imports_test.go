@@ -41,7 +41,7 @@ func arrows() []arrow {
 		{"admin/observe", []string{"admin", "driver"}},
 		{"internal/budget", []string{"admin", "internal/retry"}},
 		{"internal/ordered", []string{"driver", "admin", "internal/background", "internal/budget", "internal/clock", "internal/retry", "internal/unsent"}},
-		{"internal/document", []string{"driver"}},
+		{"internal/document", []string{"driver", "admin"}},
 		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/document", "internal/retry"}},
 		{"internal/faulty", []string{"driver", "memhold"}},
 		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
