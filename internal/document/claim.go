@@ -47,12 +47,11 @@ func (d *Document) Try(c driver.Claim, now time.Time, floor uint64) (driver.Outc
 }
 
 // extend extends the lease of g to the TTL of c, and records its count. It never shortens the
-// lease.
+// lease. The lease counts as renewed also if it does not become longer: the holder may know of an
+// earlier end than others, or of a later one.
 func (d *Document) extend(g *Grant, c driver.Claim, now time.Time) {
 	g.Holds = max(c.Count, 1)
-	if until := now.Add(c.TTL); until.After(g.Expires) {
-		g.Expires, g.Renewed = until, d.Revision
-	}
+	g.Expires, g.Renewed = later(g.Expires, now.Add(c.TTL)), d.Revision
 }
 
 // keep extends a place in the queue.

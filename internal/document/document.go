@@ -73,7 +73,7 @@ type Grant struct {
 	Token   uint64 // the first token that was reserved with the grant
 	Since   time.Time
 	Expires time.Time
-	Renewed uint64 // Document.Revision when Expires was set
+	Renewed uint64 // Document.Revision when the owner last set Expires
 
 	Client string // of the claim
 	Seq    uint64
@@ -185,6 +185,13 @@ func (d *Document) Purge(now time.Time) {
 	d.Answers = slices.DeleteFunc(d.Answers, func(a Answer) bool { return !now.Before(a.Expires) })
 	d.Forced = slices.DeleteFunc(d.Forced, func(f Forced) bool { return !now.Before(f.Expires) })
 	d.tidy()
+}
+
+// Stale reports whether Purge at the time `now` would change who holds the name, or who has a place in
+// the queue.
+func (d *Document) Stale(now time.Time) bool {
+	return slices.ContainsFunc(d.Grants, func(g Grant) bool { return !now.Before(g.Expires) }) ||
+		slices.ContainsFunc(d.Queue, func(p Place) bool { return !now.Before(p.Expires) })
 }
 
 // dequeue removes from the queue the places for which the function `gone` returns true. It wakes

@@ -95,8 +95,9 @@ func (d *Document) overtaken(c driver.Claim) (owners []string) {
 func (d *Document) turn(n int) time.Time { return d.Freed.Add(time.Duration(min(n, turnsMost)) * Turn) }
 
 // ReadyAt returns from when on another TryInTurn of c may have another answer, although nobody
-// changes the Document: the name is free for c, or c has lost its place or its Mark. It may be too
-// early.
+// changes the Document: the name is free for c, or c has lost its place or its Mark. If that is now,
+// another TryInTurn has another answer. If it is later, it may be too early. Purge comes before
+// ReadyAt.
 func (d *Document) ReadyAt(c driver.Claim) time.Time {
 	if c.Fair {
 		return d.placeReadyAt(c)
@@ -151,4 +152,12 @@ func (d *Document) unmark(owner string) bool {
 	before := len(d.Waiting)
 	d.Waiting = slices.DeleteFunc(d.Waiting, func(m Mark) bool { return m.Owner == owner })
 	return len(d.Waiting) < before
+}
+
+// Next reports whether no other claim is before c: the next grant is for c, if c asks in time.
+func (d *Document) Next(c driver.Claim) bool {
+	if c.Fair {
+		return d.Position(c.Owner) == 0
+	}
+	return len(d.Waiting) > 0 && d.Waiting[0].Owner == c.Owner
 }

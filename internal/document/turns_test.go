@@ -82,6 +82,7 @@ func (w *turnsWalk) check() {
 		}
 		const most = ttl + (turnsMost+1)*Turn
 		for after := time.Duration(0); ; after += Turn / 2 {
+			w.checkReady(i, after)
 			if w.granted(i, after) {
 				if at := w.doc.ReadyAt(c); at.After(w.now.Add(after)) {
 					w.errorf("claim %d can be granted after %v, and is ready after %v", i, after, at.Sub(w.now))
@@ -93,6 +94,20 @@ func (w *turnsWalk) check() {
 				break
 			}
 		}
+	}
+}
+
+// checkReady checks that a claim which is ready after some time has another answer then: otherwise it
+// would ask again and again.
+func (w *turnsWalk) checkReady(i int, after time.Duration) {
+	d, at := w.doc.Clone(), w.now.Add(after)
+	d.Purge(at)
+	if d.ReadyAt(w.claims[i]).After(at) {
+		return
+	}
+	marks := len(d.Waiting)
+	if out, err := d.TryInTurn(w.claims[i], at, 0); err != nil || !out.Granted && len(d.Waiting) == marks {
+		w.errorf("claim %d is ready after %v, and got %+v and error %v", i, after, out, err)
 	}
 }
 

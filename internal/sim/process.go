@@ -118,6 +118,9 @@ func (p *process) holdMany() {
 	if err == nil {
 		p.s.mu.Lock()
 		p.s.cost = 25 * time.Millisecond
+		if _, ok := p.s.store.(Singly); ok {
+			p.s.cost /= time.Duration(p.s.many)
+		}
 		p.s.mu.Unlock()
 		<-p.s.workIsOver
 		err = locks.Err()

@@ -27,6 +27,13 @@ type Store interface {
 	Holders(name string) (n int, all bool)
 }
 
+// Singly is an optional interface of a Store that renews each lock with a call of its own. Where the
+// simulation measures what many locks cost, such a call costs a share of what it costs to renew all
+// locks of a process at once.
+type Singly interface {
+	Singly() // is not called
+}
+
 // Force implements Store.Force for a store whose engine is an admin.Source.
 func Force(engine admin.Source, name string) bool {
 	ctx := context.Background()
