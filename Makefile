@@ -52,7 +52,7 @@ REPO    := /internal/repo(/report)?$$
 .PHONY: test
 test: compiler redis ## the tests that need only Go, a C compiler and Redis, with the race detector; at most eight minutes on two cores
 	$(GO) test $(FLAGS) ./internal/repo/...
-	GOGC=400 HOLDFAST_SIM_SEEDS=200 $(GO) test $(if $(CI),$$($(GO) run ./internal/e2e/simoverlay)) -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/rows ./internal/ordered
+	GOGC=400 HOLDFAST_SIM_SEEDS=200 $(GO) test $(if $(CI),$$($(GO) run ./internal/e2e/simoverlay)) -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/versioned ./internal/rows ./internal/ordered
 	HOLDFAST_SIM_SEEDS=20 $(GO) test -run '^Test(Simulation|Model)$$' $(FLAGS) ./internal/e2e/simtest
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)|$(REPO)|/simtest$$$(SKIP:%=|%)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
@@ -118,7 +118,7 @@ soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, pos
 
 .PHONY: sim
 sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; STORE=memory for one, STORE='rows.*' for several
-	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -p 1 -exec 'sh $(CURDIR)/.ci/sim' $$($(GO) run ./internal/e2e/simoverlay) -count=1 -timeout 0 -v -run 'TestSimulation/^$(or $(STORE),.*)$$' ./memhold ./internal/rows ./internal/ordered ./internal/e2e/simtest
+	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -p 1 -exec 'sh $(CURDIR)/.ci/sim' $$($(GO) run ./internal/e2e/simoverlay) -count=1 -timeout 0 -v -run 'TestSimulation/^$(or $(STORE),.*)$$' ./memhold ./internal/versioned ./internal/rows ./internal/ordered ./internal/e2e/simtest
 
 .PHONY: nightly
 nightly: ## what takes hours: all shares of processes, soaks, load, interop, all mutants; writes docs/evidence/nightly.csv; STEPS="soak interop" for some

@@ -43,6 +43,7 @@ func arrows() []arrow {
 		{"internal/ordered", []string{"driver", "admin", "internal/background", "internal/budget", "internal/clock", "internal/retry", "internal/unsent"}},
 		{"internal/document", []string{"driver", "admin"}},
 		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/document", "internal/retry"}},
+		{"internal/versioned", []string{"driver", "admin", "internal/background", "internal/budget", "internal/document", "internal/retry", "internal/unsent"}},
 		{"internal/faulty", []string{"driver", "memhold"}},
 		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"internal/rows", []string{"driver", "admin", "internal/background", "internal/budget", "internal/deadline", "internal/retry", "internal/unsent"}},
