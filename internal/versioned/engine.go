@@ -153,10 +153,10 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 	defer e.leave(n)
 	var out driver.Outcome
 	var refused error
-	err := e.call(ctx, n, late, func(d *document.Document, now time.Time) (changes change) {
+	err := e.run(n, &op{ctx: ctx, owner: c.Owner, urgent: late, do: func(d *document.Document, now time.Time) (changes change) {
 		out, changes, refused = n.try(d, c, now, e.maxSize)
 		return changes
-	})
+	}})
 	if err == nil {
 		err = refused
 	}
@@ -198,9 +198,9 @@ func (e *Engine) renew(ctx context.Context, c driver.Claim) driver.Renewal {
 	return renewal
 }
 
-// Release ends a claim, as driver.Backend says. If c.Indeterminate is set, Release writes the
-// document also if it has nothing of the claim: then an earlier Try of the claim that the store
-// executes later finds another version.
+// Release ends a claim, as driver.Backend says. If c.Indeterminate is set, and an earlier Try may
+// still take effect because the document has the version that this Try expects, Release writes the
+// document also if it has nothing of the claim.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	n := e.enter(c.Name)
 	defer e.leave(n)
@@ -211,7 +211,7 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 			return moves
 		}
 		gone = n.gone(d, c)
-		if c.Indeterminate {
+		if c.Indeterminate && n.mayStillBeGranted(c.Owner) {
 			return moves
 		}
 		return unchanged

@@ -57,6 +57,7 @@ type entry struct {
 	sleepers []*sleeper
 
 	abandoned map[string]time.Time // owners whose tries come too late, until when
+	sent      map[string][]Version // for an owner, the conditions of writes without an answer that may grant its claim
 	places    map[string]time.Time // owners of this process in the queue, with the time of their last Try
 }
 
@@ -66,7 +67,7 @@ func (e *Engine) enter(name string) *entry {
 	defer e.mu.Unlock()
 	n := e.names[name]
 	if n == nil {
-		n = &entry{name: name, doc: &document.Document{}, abandoned: map[string]time.Time{}, places: map[string]time.Time{}}
+		n = &entry{name: name, doc: &document.Document{}, abandoned: map[string]time.Time{}, sent: map[string][]Version{}, places: map[string]time.Time{}}
 		e.names[name] = n
 	}
 	n.users++
@@ -295,11 +296,24 @@ func (n *entry) givesUp(c driver.Claim) {
 	defer n.mu.Unlock()
 	delete(n.places, c.Owner)
 	if !c.Indeterminate {
+		delete(n.sent, c.Owner)
 		return
 	}
 	now := time.Now()
-	maps.DeleteFunc(n.abandoned, func(_ string, until time.Time) bool { return !now.Before(until) })
+	maps.DeleteFunc(n.abandoned, func(owner string, until time.Time) bool {
+		over := !now.Before(until)
+		if over {
+			delete(n.sent, owner)
+		}
+		return over
+	})
 	n.abandoned[c.Owner] = now.Add(max(c.TTL, document.Remember))
+}
+
+// mayStillBeGranted reports whether a write under way grants the claim of an owner that was given up,
+// if nobody writes before. The mutex of n is held.
+func (n *entry) mayStillBeGranted(owner string) bool {
+	return slices.Contains(n.sent[owner], n.version)
 }
 
 // keepPlaces extends the places of this process in d, because the document is written anyway. The

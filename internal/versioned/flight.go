@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/document"
@@ -59,6 +60,7 @@ const (
 // op is one call about a name.
 type op struct {
 	ctx     context.Context
+	owner   string // of the claim that the call tries to grant; "" for another call
 	urgent  urgency
 	since   moment
 	do      func(d *document.Document, now time.Time) change // may run several times; the last result counts
@@ -69,10 +71,16 @@ type op struct {
 // change. If the result is nil, the last call of `do` was the one that counts. Otherwise `do` may
 // still run, and the caller must not look at what it has set. The mutex of n is held in `do`.
 func (e *Engine) call(ctx context.Context, n *entry, urgent urgency, do func(*document.Document, time.Time) change) error {
+	return e.run(n, &op{ctx: ctx, urgent: urgent, do: do})
+}
+
+// run does what call does.
+func (e *Engine) run(n *entry, o *op) error {
+	ctx := o.ctx
 	if err := ctx.Err(); err != nil {
 		return unsent.Error(err)
 	}
-	o := &op{ctx: ctx, urgent: urgent, since: e.moment(), do: do, outcome: make(chan error, 1)}
+	o.since, o.outcome = e.moment(), make(chan error, 1)
 	if n.board(o) {
 		e.fly(n, o)
 	}
@@ -299,20 +307,49 @@ func (e *Engine) write(ctx context.Context, n *entry, batch []*op, read bool) (t
 	if made.change == unchanged {
 		return unchanged, !made.certain, nil // not certain: another flight has found another document meanwhile
 	}
+	n.sends(batch, made.write.At)
 	began := time.Now()
 	v, err := e.puts.do(ctx, made.write)
 	ended := time.Now()
 	switch {
 	case err == nil:
 		e.measure(began, ended)
+		n.answered(batch, made.write.At)
 		n.wrote(made, v, e.moment(), ended)
 		return made.change, false, nil
 	case errors.Is(err, ErrVersion):
+		n.answered(batch, made.write.At)
 		n.outdated()
 		return made.change, true, nil
 	default:
 		n.outdated()
 		return made.change, false, err
+	}
+}
+
+// sends records that a write is under way that may grant claims, if the document still has a version.
+func (n *entry) sends(batch []*op, at Version) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range batch {
+		if o.owner != "" {
+			n.sent[o.owner] = append(n.sent[o.owner], at)
+		}
+	}
+}
+
+// answered records that the store has executed such a write, or never will.
+func (n *entry) answered(batch []*op, at Version) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range batch {
+		sent := n.sent[o.owner]
+		if i := slices.Index(sent, at); i >= 0 {
+			sent = slices.Delete(sent, i, i+1)
+		}
+		if n.sent[o.owner] = sent; len(sent) == 0 {
+			delete(n.sent, o.owner)
+		}
 	}
 }
 
