@@ -142,7 +142,9 @@ func (s *simulation) checkTaken(t *target) {
 // takenWithin returns how long a name may be free without a fault while somebody waits for it.
 // That is the time of a notification and the tries that follow, and of the pauses with which
 // waiters let others go first. The re-ask of a waiter, once a second, comes later.
-func (s *simulation) takenWithin() time.Duration { return 100*time.Millisecond + 4*s.slowest() }
+func (s *simulation) takenWithin() time.Duration {
+	return 100*time.Millisecond + time.Duration(4*s.attempts())*s.slowest()
+}
 
 // slowest returns the longest time that a message needs without a fault.
 func (s *simulation) slowest() time.Duration {

@@ -34,6 +34,21 @@ type Singly interface {
 	Singly() // is not called
 }
 
+// Optimistic is an optional interface of a Store whose calls read and then write, and begin anew if
+// another process has written meanwhile. Without a fault they need up to as many messages as two
+// such attempts.
+type Optimistic interface {
+	Optimistic() // is not called
+}
+
+// attempts returns how many calls of the store one call of a process may need, without a fault.
+func (s *simulation) attempts() int {
+	if _, ok := s.store.(Optimistic); ok {
+		return 2
+	}
+	return 1
+}
+
 // Force implements Store.Force for a store whose engine is an admin.Source.
 func Force(engine admin.Source, name string) bool {
 	ctx := context.Background()

@@ -309,6 +309,7 @@ func (w *worker) checkRefusal(r request, err error) {
 	if r.name == "several" { // one call for all names, and one for the first that is not free
 		least += call
 	}
+	least *= time.Duration(s.attempts())
 	if limit := max(r.wait, least) + late + min(500*time.Millisecond, s.ttl/10, r.wait); r.wait > 0 && r.ctx.Err() == nil && took > limit {
 		s.violate("Wait(%v) for %s took %v: %v", r.wait, r.name, took, err)
 	}

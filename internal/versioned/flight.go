@@ -35,7 +35,7 @@ const (
 	// Another process needs two of them to read and to write. If another process has written within
 	// the last othersTrips round trips, the gap comes after streakShort writes.
 	streakMost  = 100
-	streakShort = 8
+	streakShort = 4
 	gapTrips    = 3
 	othersTrips = 300
 )

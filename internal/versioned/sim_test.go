@@ -42,6 +42,8 @@ type simStore struct {
 	console *versioned.Engine // for the checks; it is beside the store
 }
 
+func (s *simStore) Optimistic() {}
+
 // singly is a simStore without batches.
 type singly struct{ *simStore }
 
