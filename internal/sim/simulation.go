@@ -297,8 +297,12 @@ func (s *simulation) overdueAfter(t time.Time) bool {
 	return s.overdue.After(t)
 }
 
-// quick reports whether the network and the store are fast enough for the TTL.
-func (s *simulation) quick() bool { return s.latency < s.ttl/200 && s.many == 0 }
+// quick reports whether the network and the store are fast enough for the TTL, and for leases of a
+// quarter of it. A call of an optimistic store has several attempts of two calls each.
+func (s *simulation) quick() bool {
+	attempts := time.Duration(s.attempts())
+	return s.latency < s.ttl/(200*attempts*attempts) && s.many == 0
+}
 
 // note adds a line to the history.
 func (s *simulation) note(format string, args ...any) {

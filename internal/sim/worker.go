@@ -296,7 +296,7 @@ func (w *worker) checkRefusal(r request, err error) {
 	case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrUnlocked), errors.Is(err, holdfast.ErrDeadlock), errors.Is(err, holdfast.ErrMismatch):
 		s.violate("a call for %s returned %v", r.name, err)
 	case ended, busy && (r.try || r.wait >= 0):
-	case !busy && r.lease+r.atMost > 0 && (!s.calm() || s.attempts() > 1): // "a lease that is too short for the store ends in an error"
+	case !busy && r.lease+r.atMost > 0 && !s.calm(): // "a lease that is too short for the store ends in an error"
 	case r.ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		s.violate("a call for %s ended with the error of a context, and its own goes on: %v", r.name, err)
 	case busy, !r.try && r.wait < 0:
