@@ -79,7 +79,7 @@ func (b *Backend) Count(ctx context.Context, name string) (int64, error) {
 	if err := e.Expect(name, document.Latch); err != nil {
 		return 0, failed(err)
 	}
-	return e.Document.Count, nil
+	return e.Count, nil
 }
 
 // answered returns the answer to an earlier call with the same value of `call`, if the Backend

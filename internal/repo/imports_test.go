@@ -44,6 +44,7 @@ func arrows() []arrow {
 		{"internal/document", []string{"driver", "admin"}},
 		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/document", "internal/retry"}},
 		{"internal/versioned", []string{"driver", "admin", "internal/background", "internal/budget", "internal/document", "internal/retry", "internal/unsent"}},
+		{"filehold", []string{"driver", "internal/unsent", "internal/versioned"}},
 		{"internal/faulty", []string{"driver", "memhold"}},
 		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"internal/rows", []string{"driver", "admin", "internal/background", "internal/budget", "internal/deadline", "internal/retry", "internal/unsent"}},

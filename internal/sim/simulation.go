@@ -300,8 +300,8 @@ func (s *simulation) overdueAfter(t time.Time) bool {
 // quick reports whether the network and the store are fast enough for the TTL, and for leases of a
 // quarter of it. A call of an optimistic store has several attempts of two calls each.
 func (s *simulation) quick() bool {
-	attempts := time.Duration(s.attempts())
-	return s.latency < s.ttl/(200*attempts*attempts) && s.many == 0
+	share := 200 * s.attempts() * s.attempts()
+	return s.latency < s.ttl/time.Duration(share) && s.many == 0
 }
 
 // note adds a line to the history.

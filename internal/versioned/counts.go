@@ -18,7 +18,7 @@ func (e *Engine) set(ctx context.Context, what, name string, do func(d *document
 		if refused = do(d, now); refused != nil {
 			return unchanged
 		}
-		return moves
+		return grants
 	})
 	if err == nil {
 		err = refused

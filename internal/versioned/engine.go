@@ -208,11 +208,11 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	var gone error
 	err := e.call(ctx, n, early, func(d *document.Document, now time.Time) change {
 		if gone = nil; d.Release(c, now) {
-			return moves
+			return keeps
 		}
 		gone = n.gone(d, c)
 		if c.Indeterminate && n.mayStillBeGranted(c.Owner) {
-			return moves
+			return keeps
 		}
 		return unchanged
 	})

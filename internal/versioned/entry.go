@@ -233,7 +233,7 @@ func (n *entry) try(d *document.Document, c driver.Claim, now time.Time, maxSize
 	}
 	if out.Granted {
 		delete(n.places, c.Owner)
-		return out, moves, nil
+		return out, grants, nil
 	}
 	out.Ahead = ahead{out.Kept}
 	if d.Position(c.Owner) >= 0 {
@@ -275,7 +275,7 @@ func (n *entry) renew(d *document.Document, c driver.Claim, now time.Time) (driv
 		n.places[c.Owner] = now
 		return driver.Renewal{ValidFor: validFor}, joins
 	}
-	return driver.Renewal{ValidFor: validFor}, moves
+	return driver.Renewal{ValidFor: validFor}, keeps
 }
 
 // gone returns why d has nothing of c. The mutex of n is held.

@@ -54,7 +54,8 @@ type change int
 const (
 	unchanged change = iota
 	joins            // a claim waits, or goes on to wait
-	moves            // all else: who holds the name, or for how long, who does not wait any more, a number
+	keeps            // a lease is renewed or ends, or a claim does not wait any more
+	grants           // a claim is granted, or a number is set
 )
 
 // op is one call about a name.
@@ -235,7 +236,7 @@ func (e *Engine) answerRefused(n *entry, batch []*op) []*op {
 	if e.read(ctx, n) != nil {
 		return batch
 	}
-	if made := e.apply(n, batch); made.change == moves || !made.certain {
+	if made := e.apply(n, batch); made.change > joins || !made.certain {
 		return batch
 	}
 	left := batch[:0]
@@ -253,8 +254,8 @@ func (e *Engine) answerRefused(n *entry, batch []*op) []*op {
 // claims that begin to wait let all others go first.
 func (e *Engine) afterConflict(before int, tried change) time.Duration {
 	if tried == joins {
-		trips := time.Duration(min(before+2, conflictTrips))
-		return rand.N(min(trips*e.roundTrip(), conflictDelay) + 1) //nolint:gosec // spreads writes, protects nothing
+		trips := int64(min(before+2, conflictTrips))
+		return rand.N(min(time.Duration(trips*e.trip.Load()), conflictDelay) + 1) //nolint:gosec // spreads writes, protects nothing
 	}
 	if before < conflictsFree {
 		return 0
@@ -390,7 +391,7 @@ func (e *Engine) apply(n *entry, batch []*op) applied {
 	}
 	if made.change != unchanged {
 		n.keepPlaces(d, now)
-		made.write = Write{Name: n.name, Data: encode(d, now, e.wall(now)), At: n.version, Waited: waited(n.doc, d)}
+		made.write = Write{Name: n.name, Data: encode(d, now, e.wall(now)), At: n.version, Durable: made.change == grants, Waited: waited(n.doc, d)}
 	}
 	return made
 }

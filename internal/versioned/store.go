@@ -30,6 +30,10 @@ type Write struct {
 	Data []byte
 	At   Version
 
+	// Durable says that the write grants a claim or sets a number: the store must not lose it, also if
+	// the power fails. A store may lose another write then.
+	Durable bool
+
 	// Waited says that somebody waits for the name. A store with notifications need notify others
 	// only of such writes.
 	Waited bool
