@@ -22,6 +22,13 @@
 // Files whose names end in ".lock" are for flock(2), and are never renamed. The file of a name stays
 // when the name is free, because it has the last fencing token. It has some hundred bytes.
 //
+// # A process that dies
+//
+// Each Locker has a file in the folder that is locked as long as its process lives. When the kernel
+// has released that lock, the process has ended, and others get its locks at once, before the leases
+// end. A program that the process started goes on with the lock only if it has inherited the file. A
+// process that hangs, or is stopped, keeps its locks until their leases end.
+//
 // # Where it works
 //
 // Open accepts only file systems on which it was tested: ext4, tmpfs and overlay. It refuses all
@@ -33,7 +40,7 @@
 //
 // # What is not promised
 //
-// A process that was killed keeps its locks until their leases end. A lease runs by the clock of the
+// A lease runs by the clock of the
 // machine that counts since its start, so a clock on the wall that is set does not matter. After a
 // start of the machine, leases that were granted before end by the clock on the wall, and ten seconds
 // later than they would have.
@@ -60,7 +67,7 @@ type engine = versioned.Engine
 
 // Backend keeps locks in a folder. It is a driver.Backend, a driver.Batcher, a driver.Resizer, a
 // driver.Latcher, a driver.Drainer and an admin.Source. Several goroutines may call its methods at
-// once. It has no open files between two calls, and needs no Close.
+// once. It has one open file for each Locker, until the process ends, and needs no Close.
 type Backend struct {
 	*engine
 }
@@ -109,12 +116,12 @@ func openFolder(path string) (*folder, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	for _, sub := range []string{d.names(), d.locks(), d.fresh()} {
+	for _, sub := range []string{d.names(), d.locks(), d.fresh(), d.clients()} {
 		if err := d.mkdir(sub); err != nil {
 			return nil, err
 		}
 	}
-	return d, d.clean()
+	return d, errors.Join(d.clean(), d.removeClients())
 }
 
 // check returns an error if the folder has other files than those of locks. It writes the marker if

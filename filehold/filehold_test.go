@@ -202,8 +202,8 @@ func TestFilesHaveThePermissionsOfTheFolder(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files != 3 {
-		t.Errorf("got %d files and error %v, want the marker, a lock and a name", files, err)
+	if err != nil || files != 4 {
+		t.Errorf("got %d files and error %v, want the marker, a lock, a client and a name", files, err)
 	}
 	entries, err := os.ReadDir(above)
 	if err != nil || len(entries) != 1 {

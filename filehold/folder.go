@@ -30,9 +30,13 @@ type folder struct {
 	mode  fs.FileMode          // the permissions of the folder
 	clock func() time.Duration // since the start of the machine
 	boot  string               // identifies the start of the machine
+	held  clients
 }
 
-var _ versioned.Store = (*folder)(nil)
+var (
+	_ versioned.Store    = (*folder)(nil)
+	_ versioned.Presence = (*folder)(nil)
+)
 
 func (d *folder) names() string { return filepath.Join(d.path, "names") }
 func (d *folder) locks() string { return filepath.Join(d.path, "locks") }
@@ -150,19 +154,24 @@ func (d *folder) lock(ctx context.Context, name string) (unlock func(), err erro
 	if info, err := f.Stat(); err == nil && info.Mode().Perm() != d.fileMode() {
 		_ = f.Chmod(d.fileMode()) // only its owner may, and has done it
 	}
+	if err := flock(ctx, f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// flock waits for the flock of a file.
+func flock(ctx context.Context, f *os.File) error {
 	const first, most = 50 * time.Microsecond, 2 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, most) {
 		locked, err := tryFlock(f)
-		if locked {
-			return func() { _ = f.Close() }, nil
-		}
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
+		if locked || err != nil {
+			return err
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), f.Close())
+			return ctx.Err()
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,7 +27,17 @@ const workIn = "HOLDFAST_TEST_FOLDER"
 // lease is the TTL of the workers: so long does a killed one keep the lock.
 const lease = 300 * time.Millisecond
 
+// holdIn is the variable that makes this program take one lock, with a long lease, and say so.
+const holdIn = "HOLDFAST_TEST_HOLD"
+
 func TestMain(m *testing.M) {
+	if folder := os.Getenv(holdIn); folder != "" {
+		if err := hold(folder); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		select {}
+	}
 	if folder := os.Getenv(workIn); folder != "" {
 		if err := work(folder); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -153,5 +164,67 @@ func checkTurns(t *testing.T, path string) {
 	t.Logf("%d turns", turns)
 	if turns == 0 {
 		t.Error("no process got the lock")
+	}
+}
+
+// hold takes a mutex, a permit and a place in a queue, with a long lease.
+func hold(folder string) error {
+	b, err := filehold.Open(folder, filehold.Options{})
+	if err != nil {
+		return err
+	}
+	locker := holdfast.New(b, &holdfast.Options{TTL: time.Hour})
+	if _, err := locker.Mutex("mutex").Lock(context.Background()); err != nil {
+		return err
+	}
+	if _, err := locker.Semaphore("permit", 1).Acquire(context.Background()); err != nil {
+		return err
+	}
+	_, err = fmt.Println("holds")
+	return err
+}
+
+// The locks of a process that was killed are free at once, although their leases last for an hour. A
+// process that is stopped keeps them.
+func TestKilledHolder(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "locks")
+	b := openAt(t, folder)
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), holdIn+"="+folder)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it was killed before, unless the test has failed
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "holds\n" {
+		t.Fatalf("got %q and error %v", line, err)
+	}
+	locker := holdfast.New(b, nil)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locker.Mutex("mutex").TryLock(t.Context()); !errors.Is(err, holdfast.ErrBusy) {
+		t.Errorf("beside a holder that is stopped: got %v, want ErrBusy", err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		_, err := locker.Semaphore("permit", 1).Acquire(await.Context(t, time.Minute))
+		waited <- err
+	}()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	if err := <-waited; err != nil {
+		t.Errorf("a waiter: %v after %v", err, time.Since(killed))
+	}
+	if _, err := locker.Mutex("mutex").TryLock(t.Context()); err != nil {
+		t.Errorf("TryLock after the end of the holder: %v", err)
 	}
 }

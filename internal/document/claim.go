@@ -103,7 +103,7 @@ func (d *Document) enter(c driver.Claim, now time.Time) bool {
 	}
 	if i < 0 {
 		i = len(d.Queue)
-		d.Queue = append(d.Queue, Place{Owner: c.Owner, Note: c.Note, Mode: c.Mode})
+		d.Queue = append(d.Queue, Place{Owner: c.Owner, Note: c.Note, Mode: c.Mode, Client: c.Client})
 	}
 	d.keep(&d.Queue[i], now)
 	if i > 0 || !d.admits(c) {

@@ -86,6 +86,7 @@ type Place struct {
 	Mode    driver.Mode
 	Expires time.Time
 	Renewed uint64 // Document.Revision when Expires was set
+	Client  string // of the claim
 }
 
 // Everybody is the element of TakeWoken that stands for all claims that wait without a place in the

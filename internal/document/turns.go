@@ -24,8 +24,9 @@ const (
 // Mark says that a claim without a place in the queue waits. A Mark does not expire, because it
 // delays others by one Turn at most. The order of the Marks is that in which the claims came.
 type Mark struct {
-	Owner string
-	Mode  driver.Mode
+	Owner  string
+	Mode   driver.Mode
+	Client string // of the claim
 }
 
 // TryInTurn does what Try does. Claims that are not fair take turns, too, for a store whose waiters
@@ -56,7 +57,7 @@ func (d *Document) TryInTurn(c driver.Claim, now time.Time, floor uint64) (drive
 // refuseInTurn gives c a Mark, and returns the answer to c.
 func (d *Document) refuseInTurn(c driver.Claim, now time.Time) driver.Outcome {
 	if d.ahead(c.Owner) == len(d.Waiting) && len(d.Waiting) < MostWaiting && !c.NoQueue {
-		d.Waiting = append(d.Waiting, Mark{Owner: c.Owner, Mode: c.Mode})
+		d.Waiting = append(d.Waiting, Mark{Owner: c.Owner, Mode: c.Mode, Client: c.Client})
 	}
 	out := d.refusal(c, now)
 	out.Queued = d.ahead(c.Owner) < len(d.Waiting)
@@ -145,6 +146,37 @@ func (d *Document) roomAt(c driver.Claim) (at time.Time) {
 		return ends[over]
 	}
 	return time.Unix(1<<40, 0) // there are no permits
+}
+
+// Dismiss ends all grants of a client that has died, and removes its places and its Marks. A name that
+// stays taken for Claim.AtLeast after a release stays so. Dismiss reports whether there was anything.
+func (d *Document) Dismiss(client string, now time.Time) bool {
+	of := func(other string) bool { return client != "" && other == client }
+	grants, places, marks := len(d.Grants), len(d.Queue), len(d.Waiting)
+	d.Grants = slices.DeleteFunc(d.Grants, func(g Grant) bool { return of(g.Client) && !driver.Kept(g.Owner) })
+	if len(d.Grants) < grants {
+		d.free(now)
+	}
+	d.dequeue(func(p Place) bool { return of(p.Client) })
+	d.Waiting = slices.DeleteFunc(d.Waiting, func(m Mark) bool { return of(m.Client) })
+	d.tidy()
+	return len(d.Grants) < grants || len(d.Queue) < places || len(d.Waiting) < marks
+}
+
+// Clients returns the clients with a grant, a place or a Mark.
+func (d *Document) Clients() []string {
+	var all []string
+	for _, g := range d.Grants {
+		all = append(all, g.Client)
+	}
+	for _, p := range d.Queue {
+		all = append(all, p.Client)
+	}
+	for _, m := range d.Waiting {
+		all = append(all, m.Client)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(client string) bool { return client == "" })
 }
 
 // unmark removes the Mark of an owner, and reports whether there was one.

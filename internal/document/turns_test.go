@@ -253,3 +253,39 @@ func TestMarksAreBounded(t *testing.T) {
 		t.Errorf("got %d marks, want %d", len(d.Waiting), MostWaiting)
 	}
 }
+
+// A client that has died leaves nothing but a name that stays taken for AtLeast.
+func TestDismiss(t *testing.T) {
+	var d Document
+	now := start()
+	claims := turnClaims(mutexTurn, mutexTurn, mutexTurn)
+	claims[1].Client, claims[2].Client = "other", "other"
+	claims[2].Fair = true
+	for _, c := range claims {
+		if _, err := d.TryInTurn(c, now, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := d.Clients(); !slices.Equal(got, []string{"client", "other"}) {
+		t.Errorf("got clients %q", got)
+	}
+	if !d.Dismiss("other", now) || len(d.Queue)+len(d.Waiting) > 0 || d.Held("a") == nil {
+		t.Errorf("the waiters have died: got %+v", d)
+	}
+	if d.Dismiss("other", now) || d.Dismiss("", now) {
+		t.Error("there was nothing more of them")
+	}
+	now = now.Add(time.Millisecond)
+	if !d.Dismiss("client", now) || d.InUse() || !d.Freed.Equal(now) {
+		t.Errorf("the holder has died: got %+v", d)
+	}
+	if _, err := d.TryInTurn(claims[0], now, 0); err != nil {
+		t.Fatal(err)
+	}
+	kept := claims[0]
+	kept.AtLeast = time.Minute
+	d.Release(kept, now)
+	if d.Dismiss("client", now) || len(d.Grants) != 1 {
+		t.Errorf("a name that is kept: got %+v", d)
+	}
+}

@@ -54,15 +54,17 @@ type storedGrant struct {
 }
 
 type storedPlace struct {
-	Owner string `json:"owner"`
-	Note  string `json:"note,omitempty"`
-	Mode  string `json:"mode,omitempty"`
+	Owner  string `json:"owner"`
+	Note   string `json:"note,omitempty"`
+	Mode   string `json:"mode,omitempty"`
+	Client string `json:"client,omitempty"`
 	storedLease
 }
 
 type storedMark struct {
-	Owner string `json:"owner"`
-	Mode  string `json:"mode,omitempty"`
+	Owner  string `json:"owner"`
+	Mode   string `json:"mode,omitempty"`
+	Client string `json:"client,omitempty"`
 }
 
 type storedAnswer struct {
@@ -110,10 +112,10 @@ func encode(d *document.Document, now, wall time.Time) []byte {
 		})
 	}
 	for _, p := range d.Queue {
-		s.Queue = append(s.Queue, storedPlace{Owner: p.Owner, Note: valid(p.Note), Mode: modeText(p.Mode), storedLease: left(p.Expires, p.Renewed)})
+		s.Queue = append(s.Queue, storedPlace{Owner: p.Owner, Note: valid(p.Note), Mode: modeText(p.Mode), Client: p.Client, storedLease: left(p.Expires, p.Renewed)})
 	}
 	for _, m := range d.Waiting {
-		s.Waiting = append(s.Waiting, storedMark{Owner: m.Owner, Mode: modeText(m.Mode)})
+		s.Waiting = append(s.Waiting, storedMark{Owner: m.Owner, Mode: modeText(m.Mode), Client: m.Client})
 	}
 	for _, a := range d.Answers {
 		s.Answers = append(s.Answers, storedAnswer{Call: a.Call, Set: a.Set, storedLease: left(a.Expires, a.Renewed)})
@@ -160,10 +162,10 @@ func decode(name string, data []byte, writtenAt func(time.Time) time.Time) (*doc
 		})
 	}
 	for _, p := range s.Queue {
-		d.Queue = append(d.Queue, document.Place{Owner: p.Owner, Note: p.Note, Mode: mode[p.Mode], Expires: ends(p.storedLease), Renewed: p.Renewed})
+		d.Queue = append(d.Queue, document.Place{Owner: p.Owner, Note: p.Note, Mode: mode[p.Mode], Client: p.Client, Expires: ends(p.storedLease), Renewed: p.Renewed})
 	}
 	for _, m := range s.Waiting {
-		d.Waiting = append(d.Waiting, document.Mark{Owner: m.Owner, Mode: mode[m.Mode]})
+		d.Waiting = append(d.Waiting, document.Mark{Owner: m.Owner, Mode: mode[m.Mode], Client: m.Client})
 	}
 	for _, a := range s.Answers {
 		d.Answers = append(d.Answers, document.Answer{Call: a.Call, Set: a.Set, Expires: ends(a.storedLease), Renewed: a.Renewed})

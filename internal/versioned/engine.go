@@ -34,6 +34,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/document"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // Limits describe what a Store can do.
@@ -93,7 +94,8 @@ type Engine struct {
 	hub   hub
 	trip  atomic.Int64 // how long a call of the store takes, smoothed
 
-	moments atomic.Uint64 // the last moment
+	presences presences
+	moments   atomic.Uint64 // the last moment
 
 	mu    sync.Mutex
 	names map[string]*entry
@@ -130,6 +132,8 @@ func New(store Store, limits Limits) *Engine {
 	if !watches {
 		e.info.Recheck = 5 * time.Second // the polls find the end of a lease, too
 	}
+	e.presences.store, _ = store.(Presence)
+	e.presences.arrived, e.presences.departed = map[string]bool{}, map[string]bool{}
 	e.gets, e.puts = lanes(store, limits, &e.group)
 	e.hub.init(e)
 	return e
@@ -149,6 +153,9 @@ func (e *Engine) Drain(ctx context.Context) error {
 // Try makes one attempt, as driver.Backend says. A claim that is not fair gets a mark in the
 // document if it is refused, unless NoQueue is set; see document.TryInTurn.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	if err := e.presences.arrive(c.Client); err != nil {
+		return driver.Outcome{}, e.failed("try", c.Name, unsent.Error(err))
+	}
 	n := e.enter(c.Name)
 	defer e.leave(n)
 	var out driver.Outcome

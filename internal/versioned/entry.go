@@ -56,6 +56,8 @@ type entry struct {
 	landed   time.Time // when the last flight ended
 	sleepers []*sleeper
 
+	departed []string // clients in the document that had departed when this process last asked
+
 	abandoned map[string]time.Time // owners whose tries come too late, until when
 	sent      map[string][]Version // for an owner, the conditions of writes without an answer that may grant its claim
 	places    map[string]time.Time // owners of this process in the queue, with the time of their last Try

@@ -298,11 +298,13 @@ func (e *Engine) write(ctx context.Context, n *entry, batch []*op, read bool) (t
 			return unchanged, false, unsent.Error(err)
 		}
 	}
+	e.lookForDepartures(n)
 	made := e.apply(n, batch)
 	if made.change == unchanged && !made.certain { // only a read may say no
 		if err := e.read(ctx, n); err != nil {
 			return unchanged, false, unsent.Error(err)
 		}
+		e.lookForDepartures(n)
 		made = e.apply(n, batch)
 	}
 	if made.change == unchanged {
@@ -382,6 +384,7 @@ func (e *Engine) apply(n *entry, batch []*op) applied {
 		d.Revision = max(d.Revision, uint64(max(e.wall(now).UnixMicro(), 1)))
 	}
 	d.Purge(now)
+	n.dismiss(d, now)
 	made := applied{certain: n.usable, began: e.moment(), after: d}
 	for _, o := range batch {
 		made.change = max(made.change, o.do(d, now))

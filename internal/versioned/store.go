@@ -81,6 +81,17 @@ type Written struct {
 	Err     error
 }
 
+// Presence is a Store that knows whether a client lives.
+type Presence interface {
+	// Arrive is called before the first claim of a client, see driver.Claim.Client. From then on
+	// others find the client.
+	Arrive(client string) error
+
+	// Departed reports whether a client that had arrived has certainly ended: it will not write any
+	// more, and nobody works under its locks. It returns false if that is not certain.
+	Departed(client string) bool
+}
+
 // Watcher is a Store that reports changes.
 type Watcher interface {
 	// Watch calls the function `live` once; after that call it misses no write that has

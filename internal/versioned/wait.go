@@ -153,9 +153,13 @@ func (n *entry) wakeReady(now time.Time) {
 
 // wakeReady ends the wait if another Try may be granted at the time `now`, when the document is d.
 func (s *sleeper) wakeReady(d *document.Document, now time.Time) {
-	if !s.waits || s.readyAt(d).After(now) {
-		return
+	if s.waits && !s.readyAt(d).After(now) {
+		s.wake()
 	}
+}
+
+// wake ends the wait.
+func (s *sleeper) wake() {
 	select {
 	case s.ready <- struct{}{}:
 	default:
@@ -374,6 +378,9 @@ func (h *hub) look(due []*entry) (pause time.Duration) {
 	}
 	calls := h.read(read)
 	for _, n := range due {
+		if h.engine.lookForDepartures(n) {
+			n.wakeAll()
+		}
 		h.replan(n, live)
 	}
 	return time.Duration(calls) * pollGap
