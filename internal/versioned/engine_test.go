@@ -385,3 +385,56 @@ func TestDrainEndsTheWatch(t *testing.T) {
 		}
 	})
 }
+
+// answersLate is a Store whose writes are reported before they are answered.
+type answersLate struct {
+	watched
+	after time.Duration
+}
+
+func (s answersLate) Put(ctx context.Context, w versioned.Write) (versioned.Version, error) {
+	v, err := s.watched.Put(ctx, w)
+	time.Sleep(s.after)
+	return v, err
+}
+
+// A release that the watch reports while a refused Try has no answer yet ends the wait after it.
+func TestReportDuringACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, own := newMemory(true), claims{}
+		holder, e := open(watched{m}, false), open(answersLate{watched{m}, 20 * time.Millisecond}, false)
+		other, job := own.next("other"), own.next("job")
+		try(t, holder, other, true)
+		try(t, holder, job, true)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		first := own.next("other")
+		out := try(t, e, first, false)
+		var all sync.WaitGroup
+		all.Go(func() { // keeps the watch alive
+			w := e.Waiter(first)
+			defer w.Close()
+			_, _ = w.Wait(ctx, out)
+		})
+		time.Sleep(time.Second)
+
+		all.Go(func() {
+			time.Sleep(10 * time.Millisecond)
+			release(t, holder, job)
+		})
+		second := own.next("job")
+		out = try(t, e, second, false)
+		w := e.Waiter(second)
+		began := time.Now()
+		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 100*time.Millisecond {
+			t.Errorf("Wait: got error %v after %v", err, time.Since(began))
+		}
+		w.Close()
+		try(t, e, second, true)
+		cancel()
+		all.Wait()
+		if err := e.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
