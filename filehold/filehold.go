@@ -127,14 +127,7 @@ func openFolder(path string) (*folder, error) {
 // check returns an error if the folder has other files than those of locks. It writes the marker if
 // the folder is empty.
 func (d *folder) check() error {
-	file := filepath.Join(d.path, marker)
-	data, err := os.ReadFile(file)
-	switch {
-	case err == nil && string(data) == layout:
-		return nil
-	case err == nil && len(data) > 0:
-		return refused("%s was made by a later version of Holdfast: %q", d.path, data)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if marked, err := d.marked(); marked || err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(d.path)
@@ -142,11 +135,30 @@ func (d *folder) check() error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != marker {
-			return refused("%s has other files in it, such as %q: locks need a folder of their own", d.path, e.Name())
+		if e.Name() == marker {
+			continue
 		}
+		if marked, err := d.marked(); marked || err != nil { // another process has begun to use the folder meanwhile
+			return err
+		}
+		return refused("%s has other files in it, such as %q: locks need a folder of their own", d.path, e.Name())
 	}
 	return d.write(filepath.Join(d.path, marker), []byte(layout))
+}
+
+// marked reports whether the folder has the marker, which is there before all other files. The marker
+// of another layout is an error.
+func (d *folder) marked() (bool, error) {
+	data, err := os.ReadFile(filepath.Join(d.path, marker))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(data) > 0 && string(data) != layout:
+		return false, refused("%s was made by a later version of Holdfast: %q", d.path, data)
+	}
+	return len(data) > 0, nil // another process is about to write an empty one
 }
 
 // write writes a small file that all writers write with the same data.

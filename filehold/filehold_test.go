@@ -5,10 +5,12 @@ package filehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -239,6 +241,54 @@ func TestOpenRefuses(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("got %v and error %v, want the two entries that were there", entries, err)
+	}
+}
+
+// Programs that begin at the same time, in a folder that is not there yet, all get it.
+func TestOpenAtTheSameTime(t *testing.T) {
+	for range 30 {
+		folder := filepath.Join(t.TempDir(), "locks")
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := filehold.Open(folder, filehold.Options{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// List finds all names, also those after a page with a file that is none of a lock.
+func TestListOfManyNames(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "locks")
+	b := openAt(t, folder)
+	const all = 700
+	var claims []driver.Claim
+	for i := range all {
+		claims = append(claims, driver.Claim{
+			Name: fmt.Sprintf("name %04d", i), Owner: fmt.Sprint("client:", i+1), Client: "client", Seq: uint64(i + 1),
+			TTL: time.Hour, Count: 1, Tokens: 1,
+		})
+	}
+	for i, a := range b.TryAll(t.Context(), claims) {
+		if a.Err != nil || !a.Outcome.Granted {
+			t.Fatalf("claim %d: got %+v", i, a)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "names", "foreign"), []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for _, err := range b.List(t.Context(), admin.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed++
+	}
+	if listed != all {
+		t.Errorf("got %d names, want %d", listed, all)
 	}
 }
 
