@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,23 +183,32 @@ func (d *folder) Page(ctx context.Context, prefix, after string, most int) ([]ve
 	if err != nil {
 		return nil, certain(err)
 	}
-	var page []versioned.Named
+	files := make(map[string]string, len(entries)) // by the name of the lock
 	for _, e := range entries {
+		file := filepath.Join(d.names(), e.Name())
+		name, whole := nameOf(e.Name())
+		if !whole {
+			if name, _, err = d.read(file); err != nil {
+				continue // no file of a lock
+			}
+		}
+		if name > after && strings.HasPrefix(name, prefix) {
+			files[name] = file
+		}
+	}
+	var page []versioned.Named
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if len(page) == most {
+			break
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, unsent.Error(err)
 		}
-		name, whole := nameOf(e.Name())
-		if whole && (name <= after || !strings.HasPrefix(name, prefix)) {
-			continue
+		if _, item, err := d.read(files[name]); err == nil && item.Version != "" {
+			page = append(page, versioned.Named{Name: name, Item: item})
 		}
-		name, item, err := d.read(filepath.Join(d.names(), e.Name()))
-		if err != nil || item.Version == "" || name <= after || !strings.HasPrefix(name, prefix) {
-			continue // no file of a lock, or none any more
-		}
-		page = append(page, versioned.Named{Name: name, Item: item})
 	}
-	slices.SortFunc(page, func(a, b versioned.Named) int { return strings.Compare(a.Name, b.Name) })
-	return page[:min(most, len(page))], nil
+	return page, nil
 }
 
 // certain returns the error of a call that has changed nothing.
