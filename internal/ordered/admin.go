@@ -8,11 +8,10 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/budget"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
@@ -114,7 +113,7 @@ func (e *Engine) view(ctx context.Context, names []string) (l view, err error) {
 	l.records, l.queues = make([]admin.Record, len(names)), make([]parted, len(names))
 	l.remaining = make(map[int64]time.Duration)
 	errs, calls := make([]error, len(names)), make([]int, len(names))
-	each(len(names), func(i int) { l.queues[i], calls[i], errs[i] = readQueue(ctx, e.store, names[i], shownMost) })
+	background.Each(len(names), parallelCalls, func(i int) { l.queues[i], calls[i], errs[i] = readQueue(ctx, e.store, names[i], shownMost) })
 	for i := range l.queues {
 		for _, entry := range l.queues[i].entries(shownMost, shownMost) {
 			l.remaining[entry.Session] = admin.RemainingUnknown
@@ -141,7 +140,7 @@ func (e *Engine) view(ctx context.Context, names []string) (l view, err error) {
 // such reads, the map stays empty.
 func (l *view) ask(ctx context.Context, store Store, sessions []int64) map[int64]error {
 	rests, errs := make([]time.Duration, len(sessions)), make([]error, len(sessions))
-	each(len(sessions), func(i int) { rests[i], errs[i] = store.Remaining(ctx, sessions[i]) })
+	background.Each(len(sessions), parallelCalls, func(i int) { rests[i], errs[i] = store.Remaining(ctx, sessions[i]) })
 	failed := map[int64]error{}
 	for i, session := range sessions {
 		switch {
@@ -154,19 +153,4 @@ func (l *view) ask(ctx context.Context, store Store, sessions []int64) map[int64
 		}
 	}
 	return failed
-}
-
-// each calls `do` with each number from 0 to n-1, and makes at most parallelCalls of these
-// calls at the same time.
-func each(n int, do func(i int)) {
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range min(n, parallelCalls) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -46,7 +47,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 // the store does not keep the reason any more.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons, errs := make([]string, len(ended)), make([]error, len(ended))
-	each(len(ended), func(i int) {
+	background.Each(len(ended), parallelCalls, func(i int) {
 		id := idOf(strings.TrimSuffix(ended[i].Owner, besideOwner))
 		reasons[i], _, errs[i] = e.store.Reason(ctx, ended[i].Name, id)
 	})

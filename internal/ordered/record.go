@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
 )
 
 // besideOwner is the end of the owner that operators see for a shared entry: see Entry.Shared.
@@ -52,7 +53,7 @@ func readQueue(ctx context.Context, store Store, name string, holders int) (p pa
 			}
 		}
 		errs := make([]error, len(first))
-		each(len(first), func(i int) {
+		background.Each(len(first), parallelCalls, func(i int) {
 			var there bool
 			if there, errs[i] = store.Complete(ctx, first[i]); !there {
 				first[i].Key = ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/budget"
 	"github.com/holdfast-go/holdfast/internal/document"
 )
@@ -71,7 +72,7 @@ func (n *entry) show(now time.Time) admin.Record {
 // Get returns one Record for each name, as admin.Source says.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	records, errs := make([]admin.Record, len(names)), make([]error, len(names))
-	each(len(names), func(i int) {
+	background.Each(len(names), parallel, func(i int) {
 		var r admin.Record
 		err := e.look(ctx, "look at", names[i], func(d *document.Document, now time.Time) error {
 			r = d.Record(names[i], now)
@@ -121,7 +122,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 // would have ended, but not within document.Remember.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons, errs := make([]string, len(ended)), make([]error, len(ended))
-	each(len(ended), func(i int) {
+	background.Each(len(ended), parallel, func(i int) {
 		var why string
 		errs[i] = e.look(ctx, "look at", ended[i].Name, func(d *document.Document, _ time.Time) error {
 			why = d.ForcedWhy(ended[i].Owner)

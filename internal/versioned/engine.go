@@ -176,7 +176,7 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 // TryAll makes one attempt for each claim in cs. No claim enters a queue, or gets a mark.
 func (e *Engine) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	answers := make([]driver.Attempt, len(cs))
-	each(len(cs), func(i int) {
+	background.Each(len(cs), parallel, func(i int) {
 		c := cs[i]
 		c.NoQueue = true
 		answers[i].Outcome, answers[i].Err = e.Try(ctx, c)
@@ -187,7 +187,7 @@ func (e *Engine) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt
 // Renew extends held claims, and places in the queue, as driver.Backend says.
 func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers := make([]driver.Renewal, len(cs))
-	each(len(cs), func(i int) { answers[i] = e.renew(ctx, cs[i]) })
+	background.Each(len(cs), parallel, func(i int) { answers[i] = e.renew(ctx, cs[i]) })
 	return answers, nil
 }
 
@@ -232,26 +232,8 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 // ReleaseAll releases each claim in cs.
 func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs := make([]error, len(cs))
-	each(len(cs), func(i int) { errs[i] = e.Release(ctx, cs[i]) })
+	background.Each(len(cs), parallel, func(i int) { errs[i] = e.Release(ctx, cs[i]) })
 	return errs
-}
-
-// each calls `do` with each number below n, several at once, and returns when all have returned.
-func each(n int, do func(i int)) {
-	if n == 1 {
-		do(0)
-		return
-	}
-	var all sync.WaitGroup
-	var next atomic.Int64
-	for range min(n, parallel) {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // failed returns the error of a call about a name; nil if err is nil.

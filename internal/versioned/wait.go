@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/document"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
@@ -225,14 +226,9 @@ func (h *hub) join(n *entry, s *sleeper) {
 
 // part removes a sleeper.
 func (h *hub) part(n *entry, s *sleeper) {
-	n.mu.Lock()
-	at := slices.Index(n.sleepers, s)
-	n.sleepers = slices.Delete(n.sleepers, at, at+1)
-	empty := len(n.sleepers) == 0
-	n.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if empty && h.forgettable(n) {
+	if n.remove(s) {
 		delete(h.names, n)
 	}
 	if len(h.names) == 0 {
@@ -241,10 +237,12 @@ func (h *hub) part(n *entry, s *sleeper) {
 	}
 }
 
-// forgettable reports whether an entry still has no sleeper. The mutex of the hub is held.
-func (h *hub) forgettable(n *entry) bool {
+// remove removes a sleeper, and reports whether it was the last.
+func (n *entry) remove(s *sleeper) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	at := slices.Index(n.sleepers, s)
+	n.sleepers = slices.Delete(n.sleepers, at, at+1)
 	return len(n.sleepers) == 0
 }
 
@@ -418,9 +416,7 @@ func (h *hub) read(names []*entry) (calls int) {
 	defer cancel()
 	b, ok := e.store.(Batcher)
 	if !ok {
-		for chunk := range slices.Chunk(names, pollsAtOnce) {
-			each(len(chunk), func(i int) { _ = e.read(ctx, chunk[i]) })
-		}
+		background.Each(len(names), pollsAtOnce, func(i int) { _ = e.read(ctx, names[i]) })
 		return len(names)
 	}
 	for chunk := range slices.Chunk(names, e.gets.batch) {
