@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/document"
 )
 
 func writer(owner string) driver.Claim {
@@ -220,7 +221,7 @@ func TestLatchRemembersCallsForAWhile(t *testing.T) {
 		}
 		mustSet("set", 3, true)
 		mustCount("a", 2)
-		time.Sleep(rememberFor - 1)
+		time.Sleep(document.Remember - 1)
 		mustCount("a", 2)
 		mustSet("set", 3, true)
 		time.Sleep(time.Nanosecond)

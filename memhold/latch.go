@@ -39,7 +39,7 @@ func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (boo
 		return false, failed(err)
 	}
 	b.settle(name, e)
-	b.answers[callID{name, call}] = answer{set: set, until: now.Add(rememberFor)}
+	b.answers[callID{name, call}] = answer{set: set, until: now.Add(document.Remember)}
 	return set, nil
 }
 
@@ -63,7 +63,7 @@ func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 		return failed(err)
 	}
 	b.settle(name, e)
-	b.answers[callID{name, call}] = answer{until: now.Add(rememberFor)}
+	b.answers[callID{name, call}] = answer{until: now.Add(document.Remember)}
 	return nil
 }
 

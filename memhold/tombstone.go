@@ -7,10 +7,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/document"
 )
 
-// rememberFor is the shortest time for which the Backend remembers a claim that is gone,
-// and a call on a latch.
-const rememberFor = 5 * time.Second
-
 // claimID identifies a claim.
 type claimID struct{ name, owner string }
 
@@ -53,13 +49,13 @@ func (b *Backend) begin() time.Time {
 
 // revoked notifies the client of the grant g of the name, which has ended although its owner has
 // not released it. It remembers the reason until the lease would have ended, and for at least
-// rememberFor.
+// document.Remember.
 func (b *Backend) revoked(name string, g document.Grant, now time.Time, why driver.Reason, detail string) {
 	b.notify(g)
 	b.tombstones[claimID{name, g.Owner}] = tombstone{
 		reason: why,
 		detail: detail,
-		until:  later(g.Expires, now.Add(rememberFor)),
+		until:  later(g.Expires, now.Add(document.Remember)),
 	}
 }
 
@@ -67,7 +63,7 @@ func (b *Backend) revoked(name string, g document.Grant, now time.Time, why driv
 func (b *Backend) abandon(c driver.Claim, now time.Time) {
 	m := b.tombstones[idOf(c)]
 	m.abandoned = true
-	m.until = later(m.until, now.Add(max(c.TTL, rememberFor)))
+	m.until = later(m.until, now.Add(max(c.TTL, document.Remember)))
 	b.tombstones[idOf(c)] = m
 }
 
